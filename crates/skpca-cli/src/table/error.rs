@@ -1,0 +1,253 @@
+//! What can go wrong with a table, said with file, line or row, column, value and what was expected.
+
+use std::fmt;
+use std::io;
+
+/// The longest stretch of a user's value or column list that a message repeats.
+const SHOWN_CHARACTERS: usize = 60;
+const SHOWN_COLUMNS: usize = 20;
+
+/// Why a table could not be read or written. `file` is the name the user gave, or `stdin` / `stdout`.
+#[derive(Debug)]
+pub enum TableError {
+    /// The operating system refused to read or write.
+    Io { file: String, error: io::Error },
+    /// The reader of our standard output has gone (`skpca … | head`): not a failure, end quietly.
+    BrokenPipe,
+    /// The file name says nothing about the format.
+    UnknownExtension { file: String, known: String },
+    /// The file is not what its extension promises, or it is damaged.
+    Malformed { file: String, message: String },
+    /// Not even a header.
+    Empty { file: String },
+    /// Columns, but no rows.
+    NoRows { file: String },
+    /// Every column is dropped, ignored or the label.
+    NoFeatures { file: String },
+    /// A header was expected; the first line has only numbers.
+    HeaderIsNumbers { file: String },
+    /// Two columns have one name.
+    DuplicateColumn { file: String, name: String },
+    /// `--label` or `--drop` names a column that is not there.
+    UnknownColumn {
+        file: String,
+        name: String,
+        columns: Columns,
+    },
+    /// A line with more or fewer fields than the first one.
+    RaggedLine {
+        file: String,
+        line: u64,
+        fields: usize,
+        expected: usize,
+    },
+    /// A typed column (Parquet, Arrow) that does not hold numbers.
+    ColumnType {
+        file: String,
+        name: String,
+        found: String,
+    },
+    /// A field that does not parse.
+    NotANumber { place: Place, value: String },
+    /// An empty field, a null, or one of the words for them.
+    Missing { place: Place },
+    /// An infinity, or a number too large for 64 bits.
+    NotFinite { place: Place, value: String },
+}
+
+/// Where a value stands.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Place {
+    /// The name the user gave.
+    pub file: String,
+    /// Line of a text file or row of a binary one.
+    pub at: At,
+    /// The column as [`Columns::text`] shows it.
+    pub column: String,
+}
+
+/// Text editors count lines from 1, data frames count rows from 0.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub enum At {
+    /// Line of a text file, from 1.
+    Line(u64),
+    /// Row of a binary file, from 0.
+    Row(usize),
+}
+
+/// The columns a source has: by name, or numbered from 0 if it has no names.
+#[derive(Debug, Clone, PartialEq)]
+pub enum Columns {
+    /// One name each, all different.
+    Named(Vec<String>),
+    /// How many there are.
+    Numbered(usize),
+}
+
+impl Columns {
+    /// How many columns there are.
+    pub fn count(&self) -> usize {
+        match self {
+            Columns::Named(names) => names.len(),
+            Columns::Numbered(count) => *count,
+        }
+    }
+
+    /// The column as a message shows it.
+    pub fn text(&self, index: usize) -> String {
+        match self {
+            Columns::Named(names) => format!("column '{}'", shorten(&names[index])),
+            Columns::Numbered(_) => format!("column {index} (from 0)"),
+        }
+    }
+}
+
+impl fmt::Display for TableError {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Io { file, error } => write!(out, "{file}: {error}"),
+            Self::BrokenPipe => write!(out, "stdout: broken pipe"),
+            Self::UnknownExtension { file, known } => {
+                write!(out, "{file}: unknown extension, expected one of {known}")
+            }
+            Self::Malformed { file, message } => write!(out, "{file}: {message}"),
+            Self::Empty { file } => write!(out, "{file} is empty"),
+            Self::NoRows { file } => write!(out, "{file}: no rows"),
+            Self::NoFeatures { file } => {
+                write!(
+                    out,
+                    "{file}: no feature columns left, expected at least one"
+                )
+            }
+            Self::HeaderIsNumbers { file } => write!(
+                out,
+                "{file}: first line has only numbers; if the file has no header use --no-header"
+            ),
+            Self::DuplicateColumn { file, name } => {
+                write!(
+                    out,
+                    "{file}: column '{}' appears twice, expected distinct names",
+                    shorten(name)
+                )
+            }
+            Self::UnknownColumn {
+                file,
+                name,
+                columns,
+            } => {
+                write!(
+                    out,
+                    "{file} has no column '{}'; {}",
+                    shorten(name),
+                    listing(columns)
+                )
+            }
+            Self::RaggedLine {
+                file,
+                line,
+                fields,
+                expected,
+            } => {
+                let s = if *fields == 1 { "" } else { "s" };
+                write!(
+                    out,
+                    "{file} line {line}: {fields} field{s}, expected {expected}"
+                )
+            }
+            Self::ColumnType { file, name, found } => write!(
+                out,
+                "{file}: column '{}' has type {found}, expected numbers; drop it with --drop {}",
+                shorten(name),
+                shell_word(name)
+            ),
+            Self::NotANumber { place, value } => {
+                write!(out, "{place}: '{}' is not a number", shorten(value))
+            }
+            Self::Missing { place } => write!(
+                out,
+                "{place}: missing value (drop the row or fill it first)"
+            ),
+            Self::NotFinite { place, value } => {
+                write!(out, "{place}: '{}' is not finite", shorten(value))
+            }
+        }
+    }
+}
+
+impl std::error::Error for TableError {
+    fn source(&self) -> Option<&(dyn std::error::Error + 'static)> {
+        match self {
+            Self::Io { error, .. } => Some(error),
+            _ => None,
+        }
+    }
+}
+
+impl fmt::Display for Place {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self.at {
+            At::Line(line) => write!(out, "{} line {line}, {}", self.file, self.column),
+            At::Row(row) => write!(out, "{} row {row} (from 0), {}", self.file, self.column),
+        }
+    }
+}
+
+/// Refuses what no kernel can take. The value itself is fine otherwise.
+pub(super) fn check_finite(value: f64, place: impl FnOnce() -> Place) -> Result<f64, TableError> {
+    if value.is_finite() {
+        Ok(value)
+    } else if value.is_nan() {
+        Err(TableError::Missing { place: place() })
+    } else {
+        Err(TableError::NotFinite {
+            place: place(),
+            value: value.to_string(),
+        })
+    }
+}
+
+/// An unclosed quote can make one field of a whole file: never print that.
+fn shorten(text: &str) -> String {
+    if text.chars().count() <= SHOWN_CHARACTERS {
+        return text
+            .escape_debug()
+            .to_string()
+            .replace("\\'", "'")
+            .replace("\\\"", "\"");
+    }
+    let head: String = text.chars().take(SHOWN_CHARACTERS).collect();
+    format!("{}…", shorten(&head))
+}
+
+fn listing(columns: &Columns) -> String {
+    match columns {
+        Columns::Named(names) => {
+            let shown: Vec<String> = names
+                .iter()
+                .take(SHOWN_COLUMNS)
+                .map(|name| shorten(name))
+                .collect();
+            let rest = names.len() - shown.len();
+            let more = if rest > 0 {
+                format!(" … and {rest} more")
+            } else {
+                String::new()
+            };
+            format!("it has {}{more}", shown.join(", "))
+        }
+        Columns::Numbered(0) => "it has no columns".to_string(),
+        Columns::Numbered(count) => {
+            format!("it has no names, use a number from 0 to {}", count - 1)
+        }
+    }
+}
+
+/// The name as it can be pasted into a shell.
+fn shell_word(name: &str) -> String {
+    let plain = |c: char| c.is_alphanumeric() || "_-.".contains(c);
+    if !name.is_empty() && name.chars().all(plain) {
+        name.to_string()
+    } else {
+        format!("'{}'", name.replace('\'', r"'\''"))
+    }
+}

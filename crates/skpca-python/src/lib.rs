@@ -1,0 +1,188 @@
+//! Python bindings: arrays in, arrays out, no mathematics. The interpreter's lock is released while we compute.
+
+use std::sync::Arc;
+
+use numpy::ndarray::Array2;
+use numpy::{IntoPyArray, PyArray1, PyArray2, PyReadonlyArray2, PyUntypedArrayMethods};
+use pyo3::exceptions::PyValueError;
+use pyo3::prelude::*;
+use pyo3::types::PyBytes;
+use skpca::{Basis, Error, Fit, Points, Precision, Spec, Target, format};
+
+fn value_error(error: impl std::fmt::Display) -> PyErr {
+    PyValueError::new_err(error.to_string())
+}
+
+/// Borrows a C-contiguous array; anything else was copied by the caller before.
+fn points<'a>(x: &'a PyReadonlyArray2<'_, f64>) -> PyResult<Points<'a>> {
+    let columns = x.shape()[1];
+    let values = x.as_slice().map_err(|_| value_error("expected a C-contiguous array"))?;
+    Points::new(columns, values).map_err(value_error)
+}
+
+/// A name, a command-line spelling or a JSON object.
+fn spec(text: &str) -> PyResult<Spec> {
+    match text.starts_with('{') {
+        true => serde_json::from_str(text).map_err(value_error).and_then(|v| Spec::from_json(&v).map_err(value_error)),
+        false => text.parse().map_err(value_error),
+    }
+}
+
+fn precision(single: bool) -> Precision {
+    if single { Precision::Single } else { Precision::Double }
+}
+
+fn rows<'py>(py: Python<'py>, values: Vec<f64>, columns: usize) -> PyResult<Bound<'py, PyArray2<f64>>> {
+    let shape = (values.len() / columns.max(1), columns);
+    Ok(Array2::from_shape_vec(shape, values).map_err(value_error)?.into_pyarray(py))
+}
+
+/// A fitted model.
+#[pyclass(frozen, module = "skpca")]
+struct Model(skpca::Model);
+
+#[pymethods]
+impl Model {
+    /// Features of the rows of x.
+    #[pyo3(signature = (x, single = false))]
+    fn transform<'py>(
+        &self,
+        py: Python<'py>,
+        x: PyReadonlyArray2<'py, f64>,
+        single: bool,
+    ) -> PyResult<Bound<'py, PyArray2<f64>>> {
+        let points = points(&x)?;
+        let out = py.detach(|| self.0.transform(&points, precision(single))).map_err(value_error)?;
+        rows(py, out, self.0.q())
+    }
+
+    /// Novelty scores of the rows of x, higher is more novel.
+    #[pyo3(signature = (x, single = false))]
+    fn score<'py>(
+        &self,
+        py: Python<'py>,
+        x: PyReadonlyArray2<'py, f64>,
+        single: bool,
+    ) -> PyResult<Bound<'py, PyArray1<f64>>> {
+        let points = points(&x)?;
+        let out = py.detach(|| self.0.score(&points, precision(single))).map_err(value_error)?;
+        Ok(out.into_pyarray(py))
+    }
+
+    /// What the model is, as JSON.
+    fn describe(&self) -> String {
+        serde_json::Value::Object(format::describe(&self.0)).to_string()
+    }
+
+    /// The bytes of a model file.
+    fn to_bytes<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyBytes>> {
+        let mut bytes = Vec::new();
+        format::write(&self.0, &mut bytes).map_err(value_error)?;
+        Ok(PyBytes::new(py, &bytes))
+    }
+
+    /// Reads the bytes of a model file.
+    #[staticmethod]
+    fn from_bytes(bytes: &[u8]) -> PyResult<Model> {
+        format::read(bytes).map(Model).map_err(value_error)
+    }
+}
+
+/// Fits a model to the rows of x.
+#[pyfunction]
+#[pyo3(signature = (x, *, method = "landmarks", kernel = "rbf", components = None, support = None, fidelity = None,
+                    center = true, scaling = "standard", quantile = 0.95, seed = 0))]
+#[allow(clippy::too_many_arguments)]
+fn fit(
+    py: Python<'_>,
+    x: PyReadonlyArray2<'_, f64>,
+    method: &str,
+    kernel: &str,
+    components: Option<usize>,
+    support: Option<usize>,
+    fidelity: Option<f64>,
+    center: bool,
+    scaling: &str,
+    quantile: f64,
+    seed: u64,
+) -> PyResult<Model> {
+    let target = match (support, fidelity) {
+        (Some(_), Some(_)) => return Err(value_error("give support or fidelity, not both")),
+        (Some(m), None) => Some(Target::Support(m)),
+        (None, fidelity) => fidelity.map(Target::Fidelity),
+    };
+    let fit = Fit {
+        method: spec(method)?,
+        kernel: spec(kernel)?,
+        components,
+        target,
+        center,
+        scaling: scaling.parse().map_err(|e: Error| value_error(e))?,
+        quantile,
+        seed,
+    };
+    let points = points(&x)?;
+    py.detach(|| fit.run(&points, None, &())).map(Model).map_err(value_error)
+}
+
+/// K(X, Z).
+#[pyfunction]
+fn kernel<'py>(
+    py: Python<'py>,
+    spec_text: &str,
+    x: PyReadonlyArray2<'py, f64>,
+    z: PyReadonlyArray2<'py, f64>,
+) -> PyResult<Bound<'py, PyArray2<f64>>> {
+    let identity = faer::Mat::identity(z.shape()[0], z.shape()[0]);
+    multiply(py, spec_text, &x, &z, identity, false)
+}
+
+/// K(X, Z) A, without writing K.
+#[pyfunction]
+#[pyo3(signature = (spec_text, x, z, a, single = false))]
+fn product<'py>(
+    py: Python<'py>,
+    spec_text: &str,
+    x: PyReadonlyArray2<'py, f64>,
+    z: PyReadonlyArray2<'py, f64>,
+    a: PyReadonlyArray2<'py, f64>,
+    single: bool,
+) -> PyResult<Bound<'py, PyArray2<f64>>> {
+    if a.shape()[0] != z.shape()[0] {
+        return Err(value_error("a needs one row a row of z"));
+    }
+    let view = a.as_array();
+    let weights = faer::Mat::from_fn(view.nrows(), view.ncols(), |i, j| view[(i, j)]);
+    multiply(py, spec_text, &x, &z, weights, single)
+}
+
+fn multiply<'py>(
+    py: Python<'py>,
+    spec_text: &str,
+    x: &PyReadonlyArray2<'py, f64>,
+    z: &PyReadonlyArray2<'py, f64>,
+    a: faer::Mat<f64>,
+    single: bool,
+) -> PyResult<Bound<'py, PyArray2<f64>>> {
+    let (queries, basis) = (points(x)?, points(z)?);
+    if queries.d() != basis.d() {
+        return Err(value_error(Error::Width { found: queries.d(), expected: basis.d() }));
+    }
+    let kernel: Arc<dyn skpca::kernel::Kernel> =
+        skpca::kernel::build(&spec(spec_text)?, &basis, 0).map_err(value_error)?;
+    let columns = a.ncols();
+    let out = py.detach(|| {
+        let basis = Basis::new(kernel, basis.into_owned());
+        let weights = basis.weights(a);
+        basis.product(&queries, &weights, precision(single))
+    });
+    rows(py, out, columns)
+}
+
+#[pymodule]
+fn _core(module: &Bound<'_, PyModule>) -> PyResult<()> {
+    module.add_class::<Model>()?;
+    module.add_function(wrap_pyfunction!(fit, module)?)?;
+    module.add_function(wrap_pyfunction!(kernel, module)?)?;
+    module.add_function(wrap_pyfunction!(product, module)?)
+}

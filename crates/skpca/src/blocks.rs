@@ -1,0 +1,88 @@
+//! Every pass over the data: map fixed blocks of rows, sum the small results in a fixed order.
+//!
+//! ```text
+//! rows 0…n  →  leaves of whole blocks  →  step(sum, block) in order  →  add(left, right) up a fixed tree
+//! ```
+//!
+//! The tree depends on `n` alone, never on the number of threads, so neither do the bits of the answer. A pass
+//! written against this room can run with its blocks elsewhere (on disk, on other machines).
+
+use std::ops::Range;
+
+use rayon::prelude::*;
+
+/// Rows in a block: a block of kernel values against some hundred points stays in cache.
+pub(crate) const ROWS: usize = 512;
+
+/// A sum has at most this many leaves, so at most this many partial sums are ever made.
+const LEAVES: usize = 64;
+
+/// The blocks of `rows`.
+pub(crate) fn blocks(rows: Range<usize>) -> impl DoubleEndedIterator<Item = Range<usize>> {
+    let end = rows.end;
+    rows.step_by(ROWS).map(move |start| start..(start + ROWS).min(end))
+}
+
+/// One result a block, in order.
+pub(crate) fn map<T: Send>(n: usize, each: impl Fn(Range<usize>) -> T + Sync + Send) -> Vec<T> {
+    let blocks: Vec<Range<usize>> = blocks(0..n).collect();
+    blocks.into_par_iter().map(each).collect()
+}
+
+/// `zero` + all blocks of `0..n`, in the fixed order above.
+pub(crate) fn sum<T: Send>(
+    n: usize,
+    zero: impl Fn() -> T + Sync,
+    step: impl Fn(&mut T, Range<usize>) + Sync,
+    add: impl Fn(&mut T, T) + Sync,
+) -> T {
+    let leaf = n.div_ceil(LEAVES).next_multiple_of(ROWS).max(ROWS);
+    tree(0..n, leaf, &zero, &step, &add)
+}
+
+fn tree<T: Send>(
+    rows: Range<usize>,
+    leaf: usize,
+    zero: &(impl Fn() -> T + Sync),
+    step: &(impl Fn(&mut T, Range<usize>) + Sync),
+    add: &(impl Fn(&mut T, T) + Sync),
+) -> T {
+    if rows.len() <= leaf {
+        let mut total = zero();
+        blocks(rows).for_each(|block| step(&mut total, block));
+        return total;
+    }
+    let half = rows.start + (rows.len() / 2).next_multiple_of(leaf);
+    let (mut left, right) = rayon::join(
+        || tree(rows.start..half, leaf, zero, step, add),
+        || tree(half..rows.end, leaf, zero, step, add),
+    );
+    add(&mut left, right);
+    left
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_row_once_and_the_same_bits_on_any_pool() {
+        for n in [1, ROWS, ROWS + 1, 100 * ROWS + 7] {
+            let total = || {
+                sum(
+                    n,
+                    || (0usize, 0.0f64),
+                    |t, rows| rows.for_each(|i| *t = (t.0 + i, t.1 + 1.0 / (1.0 + i as f64))),
+                    |a, b| *a = (a.0 + b.0, a.1 + b.1),
+                )
+            };
+            let on = |threads| {
+                let pool = rayon::ThreadPoolBuilder::new().num_threads(threads).build().unwrap();
+                pool.install(total)
+            };
+            assert_eq!(on(1).0, n * (n - 1) / 2);
+            assert_eq!(on(1).1.to_bits(), on(3).1.to_bits());
+            assert_eq!(map(n, |rows| rows.len()).iter().sum::<usize>(), n);
+        }
+    }
+}

@@ -1,0 +1,78 @@
+//! The few dense operations we need, sequential so that their bits never depend on threads.
+
+use faer::linalg::matmul::triangular::{self, BlockStructure};
+use faer::linalg::triangular_solve::{solve_lower_triangular_in_place, solve_upper_triangular_in_place};
+use faer::linalg::matmul::matmul;
+use faer::{Accum, Mat, MatMut, MatRef, Par, Side};
+
+use crate::error::{Error, Result};
+
+/// `A B`
+pub(crate) fn product(a: MatRef<f64>, b: MatRef<f64>) -> Mat<f64> {
+    let mut out = Mat::zeros(a.nrows(), b.ncols());
+    matmul(&mut out, Accum::Replace, a, b, 1.0, Par::Seq);
+    out
+}
+
+/// `out − A B` in place.
+pub(crate) fn subtract_product(out: MatMut<f64>, a: MatRef<f64>, b: MatRef<f64>) {
+    matmul(out, Accum::Add, a, b, -1.0, Par::Seq);
+}
+
+/// The lower triangle of `out + AᵀA` in place.
+pub(crate) fn add_gram(out: &mut Mat<f64>, a: MatRef<f64>) {
+    let (lower, full) = (BlockStructure::TriangularLower, BlockStructure::Rectangular);
+    triangular::matmul(out, lower, Accum::Add, a.transpose(), full, a, full, 1.0, Par::Seq);
+}
+
+/// Copies the lower triangle to the upper.
+pub(crate) fn mirror(a: &mut Mat<f64>) {
+    for j in 0..a.ncols() {
+        for i in 0..j {
+            a[(i, j)] = a[(j, i)];
+        }
+    }
+}
+
+/// `L⁻¹ B` in place.
+pub(crate) fn solve_lower(l: MatRef<f64>, b: MatMut<f64>) {
+    solve_lower_triangular_in_place(l, b, Par::Seq);
+}
+
+/// `L⁻ᵀ B` in place.
+pub(crate) fn solve_lower_transposed(l: MatRef<f64>, b: MatMut<f64>) {
+    solve_upper_triangular_in_place(l.transpose(), b, Par::Seq);
+}
+
+/// `B L⁻ᵀ` in place.
+pub(crate) fn divide_by_transposed(b: MatMut<f64>, l: MatRef<f64>) {
+    solve_lower_triangular_in_place(l, b.transpose_mut(), Par::Seq);
+}
+
+/// The lower Cholesky factor, or nothing where the matrix is not positive definite.
+pub(crate) fn cholesky(a: MatRef<f64>) -> Option<Mat<f64>> {
+    Some(a.llt(Side::Lower).ok()?.L().to_owned())
+}
+
+/// All eigenpairs of a symmetric matrix (its lower triangle is read), largest first.
+pub(crate) fn eigen(a: MatRef<f64>) -> Result<(Vec<f64>, Mat<f64>)> {
+    let failed = || Error::Numerical { why: "an eigenvalue problem did not converge".into() };
+    let n = a.nrows();
+    let pairs = a.self_adjoint_eigen(Side::Lower).map_err(|_| failed())?;
+    let values: Vec<f64> = (0..n).rev().map(|i| pairs.S().column_vector()[i]).collect();
+    if values.iter().any(|v| !v.is_finite()) {
+        return Err(failed());
+    }
+    Ok((values, Mat::from_fn(n, n, |i, j| pairs.U()[(i, n - 1 - j)])))
+}
+
+/// Values stored row after row, as a matrix.
+pub(crate) fn from_rows(rows: usize, columns: usize, values: &[f64]) -> Mat<f64> {
+    Mat::from_fn(rows, columns, |i, j| values[i * columns + j])
+}
+
+/// Columns `[A B]`.
+pub(crate) fn beside(a: MatRef<f64>, b: MatRef<f64>) -> Mat<f64> {
+    let k = a.ncols();
+    Mat::from_fn(a.nrows(), k + b.ncols(), |i, j| if j < k { a[(i, j)] } else { b[(i, j - k)] })
+}

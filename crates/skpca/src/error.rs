@@ -1,0 +1,111 @@
+//! One error type. Every variant carries the name, the value and what was expected.
+
+use std::fmt;
+
+/// Why a call could not be answered.
+#[derive(Clone, Debug, PartialEq)]
+#[non_exhaustive]
+pub enum Error {
+    /// A table without rows or without columns.
+    Empty { what: &'static str },
+    /// A value count that is not rows × columns.
+    Shape { rows: usize, columns: usize, values: usize },
+    /// NaN or an infinity in the data.
+    NotFinite { row: usize, column: usize, value: f64 },
+    /// A value that scaling throws out of the range of floating-point numbers.
+    Outside { row: usize, column: usize, value: f64 },
+    /// A row count that the request needs and the data lack.
+    TooFewRows { rows: usize, needed: usize, why: String },
+    /// Data of another width than the model's.
+    Width { found: usize, expected: usize },
+    /// Columns that the model does not know, or misses.
+    Names { missing: Vec<String>, unexpected: Vec<String> },
+    /// A parameter outside its domain.
+    Parameter { name: String, value: String, expected: String },
+    /// A name that is in no registry.
+    Unknown { what: &'static str, name: String, valid: Vec<String> },
+    /// The kernel is not positive semi-definite on these data.
+    NotPositive { kernel: String, value: f64 },
+    /// Kernel values that overflow.
+    Overflow { kernel: String, row: usize },
+    /// Data on which nothing varies (or no kernel value differs from zero).
+    NoVariance { why: String },
+    /// Arithmetic that failed on data which looked sound.
+    Numerical { why: String },
+    /// A model file that cannot be trusted.
+    File { why: String },
+    /// The caller asked to stop.
+    Interrupted,
+}
+
+/// `Result` with this crate's error.
+pub type Result<T> = std::result::Result<T, Error>;
+
+impl Error {
+    /// A parameter outside its domain.
+    pub fn parameter(name: &str, value: impl fmt::Display, expected: &str) -> Error {
+        Error::Parameter { name: name.into(), value: value.to_string(), expected: expected.into() }
+    }
+
+    pub(crate) fn file(why: impl Into<String>) -> Error {
+        Error::File { why: why.into() }
+    }
+}
+
+impl fmt::Display for Error {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Error::Empty { what } => write!(f, "the data have no {what}"),
+            Error::Shape { rows, columns, values } => {
+                write!(f, "{values} values do not fill {rows} rows × {columns} columns")
+            }
+            Error::NotFinite { row, column, value } => {
+                write!(f, "row {row}, column {column} (from 0): {value} is not a finite number")
+            }
+            Error::Outside { row, column, value } => write!(
+                f,
+                "row {row}, column {column} (from 0): {value:e} is too far outside the training data to be scaled"
+            ),
+            Error::TooFewRows { rows, needed, why } => {
+                write!(f, "{rows} row{}: {why} needs at least {needed}", if *rows == 1 { "" } else { "s" })
+            }
+            Error::Width { found, expected } => {
+                write!(f, "the data have {found} columns, the model expects {expected}")
+            }
+            Error::Names { missing, unexpected } => write_names(f, missing, unexpected),
+            Error::Parameter { name, value, expected } => write!(f, "{name} = {value}: expected {expected}"),
+            Error::Unknown { what, name, valid } => {
+                write!(f, "unknown {what} '{name}': expected one of {}", valid.join(", "))
+            }
+            Error::NotPositive { kernel, value } => write!(
+                f,
+                "the {kernel} kernel is not positive semi-definite on these data (a pivot or eigenvalue is {value:.3e}); \
+                 use other parameters or another kernel"
+            ),
+            Error::Overflow { kernel, row } => write!(
+                f,
+                "row {row} (from 0): a value of the {kernel} kernel overflows; scale the columns first"
+            ),
+            Error::NoVariance { why } => write!(f, "there is nothing to fit: {why}"),
+            Error::Numerical { why } => write!(f, "{why}; scaling the columns may help"),
+            Error::File { why } => write!(f, "not a usable model file: {why}"),
+            Error::Interrupted => write!(f, "interrupted"),
+        }
+    }
+}
+
+fn write_names(f: &mut fmt::Formatter<'_>, missing: &[String], unexpected: &[String]) -> fmt::Result {
+    let list = |names: &[String]| names.iter().map(|n| format!("'{n}'")).collect::<Vec<_>>().join(", ");
+    match (missing.is_empty(), unexpected.is_empty()) {
+        (false, true) => write!(f, "columns of the model are missing from the data: {}", list(missing)),
+        (true, false) => write!(f, "the model does not know these columns: {}", list(unexpected)),
+        _ => write!(
+            f,
+            "columns do not match the model: missing {}; not known to it {}",
+            list(missing),
+            list(unexpected)
+        ),
+    }
+}
+
+impl std::error::Error for Error {}

@@ -1,0 +1,248 @@
+//! The factor: rows `f_i` with `f_i · f_j ≈ k(x_i, x_j)`, by randomly pivoted Cholesky.
+//!
+//! ```text
+//! d_i = k(x_i, x_i) − ‖f_i‖²                      residual diagonal; its sum is the error that is left
+//! S ~ d, with rejection inside the block           accelerated form (Epperly, Tropp & Webber 2024)
+//! F ← [F  (K(:,S) − F F_Sᵀ) L⁻ᵀ],  L Lᵀ = K_SS − F_S F_Sᵀ
+//! ```
+//!
+//! Proposals are drawn many at a time; each is accepted with the probability that its residual has shrunk to
+//! after those accepted before it, so the pivots have the distribution of one-at-a-time sampling while the
+//! work is in matrix products. Block sizes depend on the rank asked for alone.
+
+use std::ops::Range;
+use std::sync::Arc;
+
+use faer::{Mat, MatRef};
+use rayon::prelude::*;
+
+use crate::blocks;
+use crate::dense;
+use crate::error::{Error, Result};
+use crate::gram::Basis;
+use crate::kernel::Kernel;
+use crate::points::Points;
+use crate::random::Random;
+use crate::watch::{Watch, check};
+
+/// A residual below this share of its kernel value is rounding: the point depends on the pivots.
+const FLOOR: f64 = 1e-12;
+/// A residual this far below zero (as a share) is not rounding: the kernel is not positive semi-definite.
+const NEGATIVE: f64 = 1e-7;
+
+/// When the factorisation ends.
+#[derive(Clone, Copy, Debug)]
+pub struct Stop {
+    /// At this many columns.
+    pub rank: usize,
+    /// Or when the residual trace is no more than this share of the whole.
+    pub residual: f64,
+}
+
+/// Rows `f_i` in blocks, with the pivots they were built from.
+pub struct Factor {
+    /// Rows whose span the factor represents, in the order they were chosen.
+    pub pivots: Vec<usize>,
+    /// `Σ k(x_i, x_i)`
+    pub trace: f64,
+    /// `Σ k(x_i, x_i) − ‖f_i‖²`: what the factor does not hold.
+    pub residual_trace: f64,
+    rows: Vec<Mat<f64>>,
+}
+
+impl Factor {
+    /// Every independent row becomes a pivot: `F Fᵀ = K` up to rounding.
+    pub fn exact(kernel: &Arc<dyn Kernel>, points: &Points, watch: &dyn Watch) -> Result<Factor> {
+        Factor::pivoted(kernel, points, Stop { rank: points.n(), residual: 0.0 }, 0, watch)
+    }
+
+    /// Randomly pivoted Cholesky.
+    pub fn pivoted(
+        kernel: &Arc<dyn Kernel>,
+        points: &Points,
+        stop: Stop,
+        seed: u64,
+        watch: &dyn Watch,
+    ) -> Result<Factor> {
+        let diagonal = diagonal(kernel, points)?;
+        let rank = stop.rank.min(points.n());
+        let mut factor = Factor {
+            pivots: Vec::new(),
+            trace: ordered_sum(&diagonal),
+            residual_trace: 0.0,
+            rows: blocks::map(points.n(), |rows| Mat::zeros(rows.len(), rank)),
+        };
+        let mut residual = diagonal.clone();
+        let mut random = Random::new(seed, 2);
+        let proposals = (rank / 8).clamp(16, 128);
+        while factor.pivots.len() < rank {
+            let left = ordered_sum(&residual);
+            if left <= stop.residual * factor.trace || left <= 0.0 {
+                break;
+            }
+            check(watch, "factor", factor.pivots.len() as f64 / rank as f64)?;
+            let proposed = draw(&residual, left, proposals, &mut random);
+            let (chosen, l) = factor.accept(kernel, points, &diagonal, &residual, proposed, rank, &mut random);
+            factor.extend(kernel, points, &chosen, l.as_ref(), &mut residual);
+            settle(kernel, &diagonal, &mut residual)?;
+            chosen.iter().for_each(|&i| residual[i] = 0.0);
+        }
+        factor.residual_trace = ordered_sum(&residual);
+        Ok(factor)
+    }
+
+    /// Number of columns.
+    pub fn rank(&self) -> usize {
+        self.pivots.len()
+    }
+
+    /// Number of rows.
+    pub fn n(&self) -> usize {
+        self.rows.iter().map(Mat::nrows).sum()
+    }
+
+    /// The block of rows that starts at `rows.start`, as `blocks` cuts them.
+    pub(crate) fn block(&self, rows: &Range<usize>) -> MatRef<'_, f64> {
+        self.rows[rows.start / blocks::ROWS].as_ref().subcols(0, self.rank())
+    }
+
+    /// The factor's row `i`.
+    pub fn row(&self, i: usize) -> Vec<f64> {
+        let block = &self.rows[i / blocks::ROWS];
+        (0..self.rank()).map(|k| block[(i % blocks::ROWS, k)]).collect()
+    }
+
+    fn rows_of(&self, indices: &[usize]) -> Mat<f64> {
+        Mat::from_fn(indices.len(), self.rank(), |i, k| {
+            self.rows[indices[i] / blocks::ROWS][(indices[i] % blocks::ROWS, k)]
+        })
+    }
+
+    /// Goes through the proposals in order; returns those accepted and the Cholesky factor of their residual block.
+    #[allow(clippy::too_many_arguments)]
+    fn accept(
+        &self,
+        kernel: &Arc<dyn Kernel>,
+        points: &Points,
+        diagonal: &[f64],
+        residual: &[f64],
+        proposed: Vec<usize>,
+        rank: usize,
+        random: &mut Random,
+    ) -> (Vec<usize>, Mat<f64>) {
+        let mut h = gram(kernel, &points.select(&proposed));
+        let f = self.rows_of(&proposed);
+        dense::subtract_product(h.as_mut(), f.as_ref(), f.transpose());
+        let mut accepted: Vec<usize> = Vec::new();
+        // Column j of `l` is the residual column of the j-th accepted proposal, over all proposals.
+        let mut l = Mat::<f64>::zeros(proposed.len(), proposed.len());
+        for p in 0..proposed.len() {
+            if self.rank() + accepted.len() == rank {
+                break;
+            }
+            let shrunk = h[(p, p)] - (0..accepted.len()).map(|k| l[(p, k)] * l[(p, k)]).sum::<f64>();
+            let enough = random.uniform() * residual[proposed[p]] < shrunk;
+            if !(enough && shrunk > FLOOR * diagonal[proposed[p]]) {
+                continue;
+            }
+            let root = shrunk.sqrt();
+            let count = accepted.len();
+            for i in p..proposed.len() {
+                let dot = (0..count).map(|k| l[(i, k)] * l[(p, k)]).sum::<f64>();
+                l[(i, count)] = (h[(i, p)] - dot) / root;
+            }
+            accepted.push(p);
+        }
+        let l = Mat::from_fn(accepted.len(), accepted.len(), |i, j| if j <= i { l[(accepted[i], j)] } else { 0.0 });
+        (accepted.into_iter().map(|p| proposed[p]).collect(), l)
+    }
+
+    /// Appends the columns of the accepted pivots and lowers the residuals.
+    fn extend(
+        &mut self,
+        kernel: &Arc<dyn Kernel>,
+        points: &Points,
+        chosen: &[usize],
+        l: MatRef<f64>,
+        residual: &mut [f64],
+    ) {
+        let basis = Basis::new(kernel.clone(), points.select(chosen));
+        let pivots = self.rows_of(chosen);
+        let (start, count) = (self.rank(), chosen.len());
+        self.rows.par_iter_mut().zip(residual.par_chunks_mut(blocks::ROWS)).enumerate().for_each(
+            |(block, (rows, residual))| {
+                let first = block * blocks::ROWS;
+                let (old, new) = rows.as_mut().split_at_col_mut(start);
+                let mut new = new.subcols_mut(0, count);
+                basis.block(&points.slice(first..first + residual.len()), new.as_mut());
+                dense::subtract_product(new.as_mut(), old.as_ref(), pivots.transpose());
+                dense::divide_by_transposed(new.as_mut(), l);
+                for k in 0..count {
+                    let column = new.as_ref().col(k);
+                    residual.iter_mut().enumerate().for_each(|(i, r)| *r -= column[i] * column[i]);
+                }
+            },
+        );
+        self.pivots.extend_from_slice(chosen);
+    }
+}
+
+/// `k(x_i, x_i)`, refused where it overflows or is negative.
+pub(crate) fn diagonal(kernel: &Arc<dyn Kernel>, points: &Points) -> Result<Vec<f64>> {
+    let values: Vec<f64> =
+        (0..points.n()).into_par_iter().map(|i| kernel.eval(points.row(i), points.row(i))).collect();
+    if let Some(row) = values.iter().position(|v| !v.is_finite()) {
+        return Err(Error::Overflow { kernel: kernel.spec().name, row });
+    }
+    match values.iter().copied().fold(0.0, f64::min) {
+        lowest if lowest < 0.0 => Err(Error::NotPositive { kernel: kernel.spec().name, value: lowest }),
+        _ => Ok(values),
+    }
+}
+
+/// The kernel matrix of a few points.
+pub(crate) fn gram(kernel: &Arc<dyn Kernel>, points: &Points<'static>) -> Mat<f64> {
+    let mut k = Mat::zeros(points.n(), points.n());
+    Basis::new(kernel.clone(), points.clone()).block(points, k.as_mut());
+    k
+}
+
+fn ordered_sum(values: &[f64]) -> f64 {
+    blocks::map(values.len(), |rows| values[rows].iter().sum::<f64>()).iter().sum()
+}
+
+/// Rounding below the floor becomes zero; what is truly negative ends the fit.
+fn settle(kernel: &Arc<dyn Kernel>, diagonal: &[f64], residual: &mut [f64]) -> Result<()> {
+    let largest = diagonal.iter().copied().fold(0.0, f64::max);
+    for (r, &d) in residual.iter_mut().zip(diagonal) {
+        if *r < -NEGATIVE * largest {
+            return Err(Error::NotPositive { kernel: kernel.spec().name, value: *r });
+        }
+        if *r <= FLOOR * d {
+            *r = 0.0;
+        }
+    }
+    Ok(())
+}
+
+/// `count` rows drawn with probability proportional to `weights` (which sum to `total`), each once.
+fn draw(weights: &[f64], total: f64, count: usize, random: &mut Random) -> Vec<usize> {
+    let mut targets: Vec<(f64, usize)> = (0..count).map(|order| (random.uniform() * total, order)).collect();
+    targets.sort_by(|a, b| a.0.total_cmp(&b.0));
+    let mut found: Vec<(usize, usize)> = Vec::with_capacity(count);
+    let mut sum = 0.0;
+    let mut next = targets.into_iter().peekable();
+    let mut last = None;
+    for (i, &weight) in weights.iter().enumerate().filter(|(_, w)| **w > 0.0) {
+        sum += weight;
+        last = Some(i);
+        while let Some((_, order)) = next.next_if(|t| t.0 < sum) {
+            found.push((order, i));
+        }
+    }
+    // Rounding may leave the last targets just beyond the sum.
+    found.extend(next.filter_map(|(_, order)| Some((order, last?))));
+    found.sort_unstable();
+    let mut seen = std::collections::HashSet::new();
+    found.into_iter().map(|(_, row)| row).filter(|&row| seen.insert(row)).collect()
+}

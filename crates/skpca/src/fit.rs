@@ -1,0 +1,200 @@
+//! From a table to a model: scale, build the kernel, let the method choose, assemble, score the training rows.
+
+use std::cell::OnceCell;
+use std::sync::Arc;
+
+use crate::columns::{Columns, Scaling};
+use crate::error::{Error, Result};
+use crate::gram::{Basis, Precision};
+use crate::kernel::{self, Kernel};
+use crate::method::{self, COMPONENTS, Size, Solution, Support, Target, Task};
+use crate::model::{Model, Parts, Scores};
+use crate::points::Points;
+use crate::random::Random;
+use crate::spec::Spec;
+use crate::watch::Watch;
+
+/// Training rows that are scored for threshold and p-values.
+const SCORED: usize = 20_000;
+/// Up to this many rows `‖φ̄‖²` is computed exactly; above, its loss is bounded.
+const EXACT_MEAN: usize = 5000;
+
+/// What to fit.
+///
+/// ```
+/// use skpca::{Fit, Points, Precision, Target};
+///
+/// let circle = (0..200).flat_map(|i| [(i as f64).cos(), (i as f64).sin()]).collect::<Vec<_>>();
+/// let points = Points::new(2, circle)?;
+/// let model = Fit { target: Some(Target::Support(20)), ..Fit::default() }.run(&points, None, &())?;
+/// let scores = model.score(&Points::new(2, vec![1.0, 0.0, 3.0, 3.0])?, Precision::Double)?;
+/// assert!(scores[0] < model.parts().scores.threshold && scores[1] > model.parts().scores.threshold);
+/// # Ok::<(), skpca::Error>(())
+/// ```
+#[derive(Clone, Debug, PartialEq)]
+pub struct Fit {
+    /// How the support is chosen.
+    pub method: Spec,
+    /// Inner products in feature space.
+    pub kernel: Spec,
+    /// Number of components; 10 (or the rank, if that is lower) where nothing is said.
+    pub components: Option<usize>,
+    /// How small, or how good; a fidelity of 0.95 where nothing is said.
+    pub target: Option<Target>,
+    /// Whether features are centred.
+    pub center: bool,
+    /// How columns are scaled.
+    pub scaling: Scaling,
+    /// Share of the training rows below the novelty threshold.
+    pub quantile: f64,
+    /// Everything random depends on it and on nothing else.
+    pub seed: u64,
+}
+
+impl Default for Fit {
+    fn default() -> Fit {
+        Fit {
+            method: Spec::new("landmarks"),
+            kernel: Spec::new("rbf"),
+            components: None,
+            target: None,
+            center: true,
+            scaling: Scaling::Standard,
+            quantile: 0.95,
+            seed: 0,
+        }
+    }
+}
+
+impl Fit {
+    /// Refuses what cannot be meant.
+    pub fn check(&self) -> Result<()> {
+        method::build(&self.method)?;
+        if self.components == Some(0) {
+            return Err(Error::parameter("components", 0, "a whole number from 1"));
+        }
+        match self.target {
+            Some(Target::Support(0)) => return Err(Error::parameter("support", 0, "a whole number from 1")),
+            Some(Target::Fidelity(f)) if !(f > 0.0 && f <= 1.0) => {
+                return Err(Error::parameter("fidelity", f, "a number above 0 and up to 1"));
+            }
+            _ => {}
+        }
+        match self.quantile > 0.0 && self.quantile < 1.0 {
+            true => Ok(()),
+            false => Err(Error::parameter("quantile", self.quantile, "a number between 0 and 1")),
+        }
+    }
+
+    /// Bytes that [`Fit::run`] will need for n rows of d columns beside the caller's own copy.
+    pub fn memory(&self, n: usize, d: usize) -> Result<usize> {
+        let support = match self.target {
+            Some(Target::Support(m)) => Some(m),
+            _ => None,
+        };
+        let size = Size { n, d, q: self.components.unwrap_or(COMPONENTS).min(n), support };
+        Ok(method::build(&self.method)?.memory(&size).saturating_add(n.saturating_mul(8 * (d + 2))))
+    }
+
+    /// Fits a model to `points`.
+    pub fn run(&self, points: &Points, names: Option<Vec<String>>, watch: &dyn Watch) -> Result<Model> {
+        self.check()?;
+        let n = points.n();
+        if n < 2 {
+            return Err(Error::TooFewRows { rows: n, needed: 2, why: "a fit".into() });
+        }
+        if let Some(Target::Support(m)) = self.target.filter(|t| matches!(t, Target::Support(m) if *m > n)) {
+            return Err(Error::parameter("support", m, &format!("at most the {n} rows there are")));
+        }
+        let columns = Columns::fit(points, names, self.scaling)?;
+        let scaled = columns.apply(points)?;
+        let kernel = kernel::build(&self.kernel, &scaled, self.seed)?;
+        let task = Task {
+            kernel: &kernel,
+            points: &scaled,
+            q: self.components.unwrap_or(COMPONENTS).min(n),
+            target: self.target,
+            center: self.center,
+            seed: self.seed,
+            watch,
+            reference: OnceCell::new(),
+        };
+        let method = method::build(&self.method)?;
+        let solution = method.fit(&task)?;
+        self.assemble(&task, columns, method.spec(), solution)
+    }
+
+    fn assemble(&self, task: &Task, columns: Columns, method: Spec, solution: Solution) -> Result<Model> {
+        let Solution { support: Support::Rows(rows), expansion, mut report } = solution;
+        let n = task.points.n();
+        let found = expansion.values.len();
+        if found == 0 {
+            return Err(Error::NoVariance { why: "the kernel does not vary over these rows".into() });
+        }
+        if let Some(asked) = self.components.filter(|asked| *asked > found) {
+            report.notes.push(format!("{asked} components asked for, {found} found: the data have no higher rank"));
+        }
+        if let Some(Target::Support(asked)) = self.target.filter(|t| *t != Target::Support(rows.len())) {
+            let m = rows.len();
+            report.notes.push(format!("{asked} support points asked for, {m} kept: the others depend on them"));
+        }
+        let fidelity = match rows.len() == n {
+            true => 1.0,
+            false => task.reference()?.fidelity(task.kernel, task.points, &rows, &expansion),
+        };
+        if let Some(Target::Fidelity(asked)) = self.target.filter(|t| matches!(t, Target::Fidelity(f) if fidelity < *f)) {
+            report.notes.push(format!("fidelity {asked} asked for, {fidelity:.6} reached"));
+        }
+        report.residual_trace = share(expansion.residual_trace, expansion.trace);
+        let projected: f64 = expansion.means.iter().zip(&expansion.mean).map(|(a, b)| a * b).sum();
+        let mean_lost = match self.center && rows.len() < n {
+            true => mean_lost(task, projected, expansion.residual_trace),
+            false => 0.0,
+        };
+        let mut parts = Parts {
+            method,
+            kernel: task.kernel.spec(),
+            columns,
+            support: task.points.select(&rows),
+            rows: Some(rows),
+            coefficients: expansion.coefficients,
+            means: expansion.means,
+            mean: expansion.mean,
+            variances: expansion.values.iter().map(|v| v / n as f64).collect(),
+            center: self.center,
+            n,
+            total_variance: expansion.trace / n as f64 - projected,
+            mean_lost,
+            fidelity,
+            seed: self.seed,
+            scores: Scores::new(vec![0.0], self.quantile),
+            report,
+        };
+        let sample = Random::new(self.seed, 6).sample(n, SCORED);
+        let model = Model::new(parts.clone())?;
+        let scores = model.score_scaled(&task.points.select(&sample), Precision::Double)?;
+        parts.scores = Scores::new(scores, self.quantile);
+        Model::new(parts)
+    }
+}
+
+fn share(part: f64, whole: f64) -> f64 {
+    if whole > 0.0 { part / whole } else { 0.0 }
+}
+
+/// `‖φ̄‖² − μᵀβ` exactly for few rows; otherwise its bound, the mean squared distance of the rows to the span.
+fn mean_lost(task: &Task, projected: f64, residual_trace: f64) -> f64 {
+    let n = task.points.n();
+    if n > EXACT_MEAN {
+        return residual_trace / n as f64;
+    }
+    (mean_norm(task.kernel, task.points) - projected).max(0.0)
+}
+
+/// `‖φ̄‖² = (1/n²) Σ_ij k(x_i, x_j)`
+fn mean_norm(kernel: &Arc<dyn Kernel>, points: &Points) -> f64 {
+    let n = points.n();
+    let basis = Basis::new(kernel.clone(), points.slice(0..n).into_owned());
+    let weights = basis.weights(faer::Mat::from_fn(n, 1, |_, _| 1.0 / n as f64));
+    basis.product(points, &weights, Precision::Double).iter().sum::<f64>() / n as f64
+}

@@ -1,0 +1,312 @@
+//! Model ⇄ bytes: a safetensors file with one metadata entry.
+//!
+//! ```text
+//! "skpca" : checksum (8 hex digits) + JSON { version, method, kernel, columns, n, … , report }
+//! tensors : support m×d, coefficients m×q, means, mean, variances, shift, scale, scores, scores_at_least, rows
+//! ```
+//!
+//! One entry, because the container writes entries in no fixed order and the same model must give the same
+//! bytes. The checksum covers the JSON and every tensor's name, shape and values: the container alone would
+//! accept a flipped bit. A reader trusts nothing: sizes are capped, shapes compared, every value must be finite.
+
+use std::collections::HashMap;
+use std::io::{Read, Write};
+
+use faer::Mat;
+use safetensors::tensor::{Dtype, SafeTensors, TensorView};
+use serde_json::{Map, Value, json};
+
+use crate::columns::Columns;
+use crate::error::{Error, Result};
+use crate::method::Report;
+use crate::model::{Model, Parts, Scores};
+use crate::points::Points;
+use crate::spec::Spec;
+
+/// The version written; older ones would be read, newer ones are refused.
+pub const VERSION: u64 = 1;
+const KEY: &str = "skpca";
+/// A header holds names and parameters: a larger one is not ours.
+const HEADER_LIMIT: u64 = 64 << 20;
+
+struct Tensor {
+    name: &'static str,
+    dtype: Dtype,
+    shape: Vec<usize>,
+    bytes: Vec<u8>,
+}
+
+/// Writes `model`; the same model gives the same bytes.
+pub fn write(model: &Model, mut to: impl Write) -> std::io::Result<()> {
+    let parts = model.parts();
+    let tensors = tensors(parts);
+    let text = metadata(parts).to_string();
+    let entry = format!("{:08x}{text}", checksum(&text, tensors.iter().map(|t| (t.name, &t.shape[..], &t.bytes[..]))));
+    let views = tensors.iter().map(|t| Ok((t.name, TensorView::new(t.dtype, t.shape.clone(), &t.bytes)?)));
+    let bytes = views
+        .collect::<std::result::Result<Vec<_>, _>>()
+        .and_then(|views| safetensors::serialize(views, Some(HashMap::from([(KEY.to_string(), entry)]))))
+        .map_err(std::io::Error::other)?;
+    to.write_all(&bytes)
+}
+
+/// Reads a model, or says what is wrong with the bytes.
+pub fn read(mut from: impl Read) -> Result<Model> {
+    let io = |error: std::io::Error| Error::file(error.to_string());
+    let mut length = [0; 8];
+    from.read_exact(&mut length).map_err(|_| Error::file("it is too short"))?;
+    if u64::from_le_bytes(length) > HEADER_LIMIT {
+        return Err(Error::file("its header is larger than any model's; is it a model file?"));
+    }
+    let mut bytes = length.to_vec();
+    from.read_to_end(&mut bytes).map_err(io)?;
+    from_bytes(&bytes)
+}
+
+fn from_bytes(bytes: &[u8]) -> Result<Model> {
+    let container = |error: safetensors::SafeTensorError| Error::file(error.to_string());
+    let (_, header) = SafeTensors::read_metadata(bytes).map_err(container)?;
+    let file = SafeTensors::deserialize(bytes).map_err(container)?;
+    let entry = header.metadata().as_ref().and_then(|m| m.get(KEY)).ok_or_else(|| Error::file("it has no skpca entry"))?;
+    let (sum, text) = entry.split_at_checked(8).ok_or_else(|| Error::file("its skpca entry is too short"))?;
+    let json: Value = serde_json::from_str(text).map_err(|e| Error::file(format!("its skpca entry: {e}")))?;
+    // The version first: a newer one may have another checksum.
+    let version = json["version"].as_u64().ok_or_else(|| Error::file("it has no version"))?;
+    if version != VERSION {
+        return Err(Error::file(format!("it has format version {version}, this program reads {VERSION}")));
+    }
+    let mut views = file.tensors();
+    views.sort_by(|a, b| a.0.cmp(&b.0));
+    let found = checksum(text, views.iter().map(|(name, view)| (name.as_str(), view.shape(), view.data())));
+    if format!("{found:08x}") != sum {
+        return Err(Error::file("its checksum is wrong: the file is damaged"));
+    }
+    Model::new(Reader { json: &json, file: &file }.parts()?)
+}
+
+fn checksum<'a>(text: &str, tensors: impl Iterator<Item = (&'a str, &'a [usize], &'a [u8])>) -> u32 {
+    let mut hasher = crc32fast::Hasher::new();
+    hasher.update(text.as_bytes());
+    for (name, shape, bytes) in tensors {
+        hasher.update(format!("{name}{shape:?}").as_bytes());
+        hasher.update(bytes);
+    }
+    hasher.finalize()
+}
+
+fn tensors(parts: &Parts) -> Vec<Tensor> {
+    let (m, q, d) = (parts.support.n(), parts.coefficients.ncols(), parts.support.d());
+    let numbers = |name, shape: Vec<usize>, values: &mut dyn Iterator<Item = f64>| Tensor {
+        name,
+        dtype: Dtype::F64,
+        shape,
+        bytes: values.flat_map(f64::to_le_bytes).collect(),
+    };
+    let counts = |name, values: &[usize]| Tensor {
+        name,
+        dtype: Dtype::U64,
+        shape: vec![values.len()],
+        bytes: values.iter().flat_map(|v| (*v as u64).to_le_bytes()).collect(),
+    };
+    let vector = |name, values: &[f64]| numbers(name, vec![values.len()], &mut values.iter().copied());
+    let coefficients = &mut (0..m).flat_map(|i| (0..q).map(move |k| parts.coefficients[(i, k)]));
+    let mut all = vec![
+        numbers("coefficients", vec![m, q], coefficients),
+        vector("mean", &parts.mean),
+        vector("means", &parts.means),
+        vector("scale", &parts.columns.scale),
+        vector("scores", &parts.scores.values),
+        counts("scores_at_least", &parts.scores.at_least),
+        vector("shift", &parts.columns.shift),
+        numbers("support", vec![m, d], &mut parts.support.values().iter().copied()),
+        vector("variances", &parts.variances),
+    ];
+    all.extend(parts.rows.iter().map(|rows| counts("rows", rows)));
+    all.sort_by_key(|t| t.name);
+    all
+}
+
+fn metadata(parts: &Parts) -> Value {
+    json!({
+        "version": VERSION,
+        "method": parts.method.to_json(),
+        "kernel": parts.kernel.to_json(),
+        "names": parts.columns.names,
+        "scaling": parts.columns.scaling.name(),
+        "center": parts.center,
+        "n": parts.n,
+        "total_variance": parts.total_variance,
+        "mean_lost": parts.mean_lost,
+        "fidelity": parts.fidelity,
+        "seed": parts.seed,
+        "scored": parts.scores.count,
+        "quantile": parts.scores.quantile,
+        "threshold": parts.scores.threshold,
+        "report": parts.report.to_json(),
+    })
+}
+
+impl Report {
+    /// As one JSON object; absent numbers are null.
+    pub fn to_json(&self) -> Value {
+        json!({
+            "objective": self.objective,
+            "gap": self.gap,
+            "rounds": self.rounds,
+            "converged": self.converged,
+            "residual_trace": self.residual_trace,
+            "notes": self.notes,
+        })
+    }
+}
+
+/// Takes the parts out of a file that passed its checksum, which a hostile one may too.
+struct Reader<'a> {
+    json: &'a Value,
+    file: &'a SafeTensors<'a>,
+}
+
+impl Reader<'_> {
+    fn parts(&self) -> Result<Parts> {
+        let (m, d, support) = self.matrix("support")?;
+        let (rows, q, coefficients) = self.matrix("coefficients")?;
+        if rows != m {
+            return Err(Error::file(format!("coefficients has {rows} rows, expected {m}")));
+        }
+        Ok(Parts {
+            method: Spec::from_json(&self.json["method"])?,
+            kernel: Spec::from_json(&self.json["kernel"])?,
+            columns: Columns {
+                names: self.names()?,
+                scaling: self.text("scaling")?.parse()?,
+                shift: self.vector("shift")?,
+                scale: self.vector("scale")?,
+            },
+            rows: self.file.tensor("rows").is_ok().then(|| self.counts("rows")).transpose()?,
+            support: Points::new(d, support)?,
+            coefficients: Mat::from_fn(m, q, |i, k| coefficients[i * q + k]),
+            means: self.vector("means")?,
+            mean: self.vector("mean")?,
+            variances: self.vector("variances")?,
+            center: self.json["center"].as_bool().ok_or_else(|| wrong("center"))?,
+            n: self.whole("n")?,
+            total_variance: self.number("total_variance")?,
+            mean_lost: self.number("mean_lost")?,
+            fidelity: self.number("fidelity")?,
+            seed: self.json["seed"].as_u64().ok_or_else(|| wrong("seed"))?,
+            scores: Scores {
+                count: self.whole("scored")?,
+                quantile: self.number("quantile")?,
+                threshold: self.number("threshold")?,
+                values: self.vector("scores")?,
+                at_least: self.counts("scores_at_least")?,
+            },
+            report: self.report()?,
+        })
+    }
+
+    fn report(&self) -> Result<Report> {
+        let report = self.json["report"].as_object().ok_or_else(|| wrong("report"))?;
+        let number = |name: &str| report.get(name).and_then(Value::as_f64);
+        let notes = report.get("notes").and_then(Value::as_array).map(Vec::as_slice).unwrap_or_default();
+        Ok(Report {
+            objective: number("objective"),
+            gap: number("gap"),
+            rounds: number("rounds").unwrap_or(0.0) as usize,
+            converged: report.get("converged").and_then(Value::as_bool).ok_or_else(|| wrong("converged"))?,
+            residual_trace: number("residual_trace").ok_or_else(|| wrong("residual_trace"))?,
+            notes: notes.iter().filter_map(Value::as_str).map(String::from).collect(),
+        })
+    }
+
+    fn names(&self) -> Result<Option<Vec<String>>> {
+        match &self.json["names"] {
+            Value::Null => Ok(None),
+            Value::Array(names) => {
+                let text = |name: &Value| name.as_str().map(String::from).ok_or_else(|| wrong("names"));
+                names.iter().map(text).collect::<Result<_>>().map(Some)
+            }
+            _ => Err(wrong("names")),
+        }
+    }
+
+    fn text(&self, name: &str) -> Result<&str> {
+        self.json[name].as_str().ok_or_else(|| wrong(name))
+    }
+
+    fn number(&self, name: &str) -> Result<f64> {
+        self.json[name].as_f64().ok_or_else(|| wrong(name))
+    }
+
+    fn whole(&self, name: &str) -> Result<usize> {
+        self.json[name].as_u64().and_then(|v| usize::try_from(v).ok()).ok_or_else(|| wrong(name))
+    }
+
+    fn tensor(&self, name: &str, dtype: Dtype, dimensions: usize) -> Result<TensorView<'_>> {
+        let view = self.file.tensor(name).map_err(|_| Error::file(format!("it has no tensor '{name}'")))?;
+        match view.dtype() == dtype && view.shape().len() == dimensions {
+            true => Ok(view),
+            false => Err(Error::file(format!("tensor '{name}' is not of type {dtype:?} in {dimensions} dimensions"))),
+        }
+    }
+
+    fn matrix(&self, name: &str) -> Result<(usize, usize, Vec<f64>)> {
+        let view = self.tensor(name, Dtype::F64, 2)?;
+        Ok((view.shape()[0], view.shape()[1], numbers(&view)))
+    }
+
+    fn vector(&self, name: &str) -> Result<Vec<f64>> {
+        Ok(numbers(&self.tensor(name, Dtype::F64, 1)?))
+    }
+
+    fn counts(&self, name: &str) -> Result<Vec<usize>> {
+        let view = self.tensor(name, Dtype::U64, 1)?;
+        let count = |bytes: &[u8; 8]| usize::try_from(u64::from_le_bytes(*bytes)).map_err(|_| wrong(name));
+        view.data().as_chunks::<8>().0.iter().map(count).collect()
+    }
+}
+
+fn numbers(view: &TensorView) -> Vec<f64> {
+    view.data().as_chunks::<8>().0.iter().map(|bytes| f64::from_le_bytes(*bytes)).collect()
+}
+
+fn wrong(name: &str) -> Error {
+    Error::file(format!("its entry '{name}' is missing or of the wrong type"))
+}
+
+/// What a model is, as one JSON object: the fields of `fit --json` and `inspect --json`.
+pub fn describe(model: &Model) -> Map<String, Value> {
+    let parts = model.parts();
+    let Value::Object(mut map) = json!({
+        "method": parts.method.to_json(),
+        "kernel": parts.kernel.to_json(),
+        "n": parts.n,
+        "d": parts.support.d(),
+        "q": model.q(),
+        "m": model.m(),
+        "support_per_component": per_component(parts),
+        "explained_variance": parts.variances,
+        "total_variance": parts.total_variance,
+        "captured": model.captured(),
+        "fidelity": parts.fidelity,
+        "threshold": parts.scores.threshold,
+        "quantile": parts.scores.quantile,
+        "score_error": model.score_error(parts.scores.threshold),
+        "center": parts.center,
+        "scaling": parts.columns.scaling.name(),
+        "columns": parts.columns.names,
+        "seed": parts.seed,
+        "report": parts.report.to_json(),
+    }) else {
+        unreachable!("json! of braces is an object")
+    };
+    if let Some(rows) = &parts.rows {
+        map.insert("support".into(), json!(rows));
+    }
+    map
+}
+
+fn per_component(parts: &Parts) -> Vec<usize> {
+    let nonzero = |k| parts.coefficients.col(k).iter().filter(|a| **a != 0.0).count();
+    (0..parts.coefficients.ncols()).map(nonzero).collect()
+}

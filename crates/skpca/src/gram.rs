@@ -1,0 +1,468 @@
+//! Blocks of kernel values, and the product `K(X, Z) · A` that never writes `K` to memory.
+//!
+//! ```text
+//! Gaussian    k = 2^( x'·z' − ‖x'‖²/2 − ‖z'‖²/2 )    x' = √(2γ log₂e) (x − z̄)
+//! Manhattan   k = 2^( −Σ|x'_k − z'_k| )              x' = γ log₂e (x − z̄)
+//! Dot         k = g( x·z' + c )                      z' = γ z
+//! Cosine      k = x'·z'                              x' = x / ‖x‖
+//! ```
+//!
+//! The points of a basis are packed once into panels; query rows are packed a block at a time. Coordinates are
+//! shifted by the basis mean where the kernel allows, because the expanded square loses what a common offset is
+//! larger than the distances. Where a row or a point is still so far out that the loss would show, its values
+//! are computed by [`Kernel::eval`] instead.
+//!
+//! A query's values depend on the query and the basis only: not on its neighbours, block or thread.
+
+use std::sync::{Arc, OnceLock};
+
+use faer::{Mat, MatMut, MatRef};
+use rayon::prelude::*;
+
+use crate::kernel::cosine::inverse_norm;
+use crate::kernel::{Form, Kernel, Outer};
+use crate::points::Points;
+use crate::simd::{Element, Inner, KernelPanel, Level, Tiles};
+
+/// Query rows handled at a time; a multiple of every tile's rows.
+const BLOCK: usize = 64;
+/// Coordinates handled at a time: a panel of that depth stays in the first cache.
+const DEPTH: usize = 256;
+/// Points handled at a time for shallow and for deep rows; a multiple of every tile's points.
+const CHUNK_SHALLOW: usize = 240;
+const CHUNK_DEEP: usize = 120;
+
+/// Arithmetic of a pass over queries.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Precision {
+    /// 64-bit throughout.
+    #[default]
+    Double,
+    /// 32-bit kernel values, 64-bit sums of chunks: relative error of the result below 1e-6.
+    Single,
+}
+
+/// Points packed for fast kernel values against them.
+pub struct Basis {
+    kernel: Arc<dyn Kernel>,
+    points: Points<'static>,
+    coordinates: Coordinates,
+    level: Level,
+    double: Packed<f64>,
+    single: OnceLock<Packed<f32>>,
+}
+
+/// A matrix of m rows packed for products `K(X, Z) · A`.
+pub struct Weights {
+    matrix: Mat<f64>,
+    double: PackedWeights<f64>,
+    single: OnceLock<PackedWeights<f32>>,
+}
+
+impl Basis {
+    /// Packs `points`.
+    pub fn new(kernel: Arc<dyn Kernel>, points: Points<'static>) -> Basis {
+        Basis::at_level(kernel, points, Level::best())
+    }
+
+    pub(crate) fn at_level(kernel: Arc<dyn Kernel>, points: Points<'static>, level: Level) -> Basis {
+        let coordinates = Coordinates::new(kernel.form(), &points);
+        let double = Packed::new(&coordinates, &points, level);
+        Basis { kernel, points, coordinates, level, double, single: OnceLock::new() }
+    }
+
+    /// The kernel.
+    pub fn kernel(&self) -> &Arc<dyn Kernel> {
+        &self.kernel
+    }
+
+    /// The points, as given.
+    pub fn points(&self) -> &Points<'static> {
+        &self.points
+    }
+
+    /// Packs the m × c matrix `a` for [`Basis::product`].
+    pub fn weights(&self, a: Mat<f64>) -> Weights {
+        assert_eq!(a.nrows(), self.points.n());
+        let double = PackedWeights::new(&self.double, a.as_ref());
+        Weights { matrix: a, double, single: OnceLock::new() }
+    }
+
+    /// `K(X, Z) · A`, n × c, row after row, in parallel.
+    pub fn product(&self, x: &Points, weights: &Weights, precision: Precision) -> Vec<f64> {
+        match precision {
+            Precision::Double => self.product_in(&self.double, &weights.double, x),
+            Precision::Single => {
+                let packed = self.single.get_or_init(|| Packed::new(&self.coordinates, &self.points, self.level));
+                let weights = weights.single.get_or_init(|| PackedWeights::new(packed, weights.matrix.as_ref()));
+                self.product_in(packed, weights, x)
+            }
+        }
+    }
+
+    fn product_in<E: Element>(&self, packed: &Packed<E>, weights: &PackedWeights<E>, x: &Points) -> Vec<f64> {
+        let columns = weights.columns;
+        let mut out = vec![0.0; x.n() * columns];
+        if columns == 0 {
+            return out;
+        }
+        out.par_chunks_mut(BLOCK * columns).enumerate().for_each_init(
+            || Scratch::new(packed, columns),
+            |scratch, (block, out)| {
+                let rows = block * BLOCK..block * BLOCK + out.len() / columns;
+                self.block_product(packed, weights, &x.slice(rows), scratch, out);
+            },
+        );
+        out
+    }
+
+    fn block_product<E: Element>(
+        &self,
+        packed: &Packed<E>,
+        weights: &PackedWeights<E>,
+        x: &Points,
+        scratch: &mut Scratch<E>,
+        out: &mut [f64],
+    ) {
+        let (rows, columns, tiles) = (packed.tiles.rows, weights.columns, packed.tiles);
+        let Scratch { queries, values, sums } = scratch;
+        queries.pack(&self.coordinates, &tiles, x);
+        self.sweep(packed, queries, values, x, |panel, chunk, values| {
+            sums.fill(E::default());
+            let length = values.len() / rows;
+            let mut from = 0;
+            for &width in &weights.widths {
+                let a = &weights.chunks[chunk][from * length..(from + width) * length];
+                tiles.product_panel(length, width, values, a, &mut sums[from * rows..(from + width) * rows]);
+                from += width;
+            }
+            let inside = rows.min(x.n() - panel * rows);
+            for i in 0..inside {
+                let out = &mut out[(panel * rows + i) * columns..][..columns];
+                for (c, o) in out.iter_mut().enumerate() {
+                    *o += sums[c * rows + i].to_f64();
+                }
+            }
+        });
+    }
+
+    /// The block `K(X, Z)` itself, sequentially, into `out` (rows of X by points of Z).
+    pub(crate) fn block(&self, x: &Points, mut out: MatMut<f64>) {
+        assert_eq!((out.nrows(), out.ncols()), (x.n(), self.points.n()));
+        let packed = &self.double;
+        let rows = packed.tiles.rows;
+        let mut scratch = Scratch::new(packed, 0);
+        for start in (0..x.n()).step_by(BLOCK) {
+            let part = x.slice(start..(start + BLOCK).min(x.n()));
+            scratch.queries.pack(&self.coordinates, &packed.tiles, &part);
+            self.sweep(packed, &scratch.queries, &mut scratch.values, &part, |panel, chunk, values| {
+                let first = start + panel * rows;
+                let inside = rows.min(x.n() - first);
+                for (j, values) in values.chunks_exact(rows).enumerate() {
+                    let column = chunk * packed.chunk + j;
+                    if column < self.points.n() {
+                        let to = out.as_mut().subrows_mut(first, inside).col_mut(column);
+                        let to = to.try_as_col_major_mut().expect("columns are contiguous").as_slice_mut();
+                        to.copy_from_slice(&values[..inside]);
+                    }
+                }
+            });
+        }
+    }
+
+    /// All kernel values of a packed block of queries, a panel and a chunk at a time, to `take(panel, chunk, values)`.
+    fn sweep<E: Element>(
+        &self,
+        packed: &Packed<E>,
+        queries: &Queries<E>,
+        values: &mut [E],
+        x: &Points,
+        mut take: impl FnMut(usize, usize, &[E]),
+    ) {
+        let rows = packed.tiles.rows;
+        let panels = x.n().div_ceil(rows);
+        // With one run of coordinates a panel is used up while it is in cache; with several, all panels of the
+        // block share each run of the points.
+        let together = if packed.d <= DEPTH { 1 } else { panels };
+        for (chunk, points) in packed.chunks.iter().enumerate() {
+            let size = points.terms.len() * rows;
+            for first in (0..panels).step_by(together) {
+                let group = first..(first + together).min(panels);
+                self.kernel_values(packed, queries, points, group.clone(), values);
+                for panel in group {
+                    let values = &mut values[(panel - first) * size..][..size];
+                    apply_outer(self.coordinates.outer, values);
+                    self.mend(packed, queries, x, panel, chunk, values);
+                    take(panel, chunk, values);
+                }
+            }
+        }
+    }
+
+    fn kernel_values<E: Element>(
+        &self,
+        packed: &Packed<E>,
+        queries: &Queries<E>,
+        points: &Chunk<E>,
+        panels: std::ops::Range<usize>,
+        values: &mut [E],
+    ) {
+        let (rows, d) = (packed.tiles.rows, packed.d);
+        let size = points.terms.len() * rows;
+        for start in (0..d).step_by(DEPTH) {
+            let depth = DEPTH.min(d - start);
+            let z = &points.z[start * points.terms.len()..][..depth * points.terms.len()];
+            for panel in panels.clone() {
+                let task = KernelPanel {
+                    inner: self.coordinates.inner,
+                    exp2: self.coordinates.exp2 && start + depth == d,
+                    first: start == 0,
+                    depth,
+                    x: &queries.x[(panel * d + start) * rows..][..depth * rows],
+                    row_term: &queries.terms[panel * rows..][..rows],
+                    z,
+                    point_term: &points.terms,
+                };
+                let to = (panel - panels.start) * size;
+                packed.tiles.kernel_panel(&task, &mut values[to..to + size]);
+            }
+        }
+    }
+
+    /// Replaces the values of far-out rows and points by the kernel's definition.
+    fn mend<E: Element>(
+        &self,
+        packed: &Packed<E>,
+        queries: &Queries<E>,
+        x: &Points,
+        panel: usize,
+        chunk: usize,
+        values: &mut [E],
+    ) {
+        let rows = packed.tiles.rows;
+        let first = chunk * packed.chunk;
+        let last = (first + packed.chunk).min(self.points.n());
+        let mut mend_value = |row: usize, point: usize| {
+            let value = self.kernel.eval(x.row(row), self.points.row(point));
+            values[(point - first) * rows + row - panel * rows] = E::from_f64(value);
+        };
+        for &row in queries.far.iter().filter(|&&row| row / rows == panel) {
+            (first..last).for_each(|point| mend_value(row, point));
+        }
+        for &point in &packed.chunks[chunk].far {
+            (panel * rows..((panel + 1) * rows).min(x.n())).for_each(|row| mend_value(row, point));
+        }
+    }
+}
+
+fn apply_outer<E: Element>(outer: Outer, values: &mut [E]) {
+    match outer {
+        Outer::Identity => {}
+        Outer::Power(p) => values.iter_mut().for_each(|v| *v = E::from_f64(v.to_f64().powi(p))),
+        Outer::Tanh => values.iter_mut().for_each(|v| *v = E::from_f64(v.to_f64().tanh())),
+    }
+}
+
+/// How rows become packed coordinates: the table in the module's head.
+struct Coordinates {
+    form: Form,
+    inner: Inner,
+    exp2: bool,
+    outer: Outer,
+    shift: Vec<f64>,
+    row_scale: f64,
+    point_scale: f64,
+    point_offset: f64,
+}
+
+impl Coordinates {
+    fn new(form: Form, points: &Points) -> Coordinates {
+        use std::f64::consts::LOG2_E;
+        let plain = Coordinates {
+            form,
+            inner: Inner::Dot,
+            exp2: false,
+            outer: Outer::Identity,
+            shift: vec![0.0; points.d()],
+            row_scale: 1.0,
+            point_scale: 1.0,
+            point_offset: 0.0,
+        };
+        match form {
+            Form::Gaussian { gamma } => {
+                let scale = (2.0 * gamma * LOG2_E).sqrt();
+                Coordinates { exp2: true, shift: points.mean(), row_scale: scale, point_scale: scale, ..plain }
+            }
+            Form::Manhattan { gamma } => {
+                let scale = gamma * LOG2_E;
+                let inner = Inner::Manhattan;
+                Coordinates { inner, exp2: true, shift: points.mean(), row_scale: scale, point_scale: scale, ..plain }
+            }
+            Form::Dot { gamma, coef0, outer } => {
+                Coordinates { outer, point_scale: gamma, point_offset: coef0, ..plain }
+            }
+            Form::Cosine => plain,
+        }
+    }
+
+    /// The factor of this row's coordinates.
+    fn factor(&self, row: &[f64], scale: f64) -> f64 {
+        if self.form == Form::Cosine { inverse_norm(row) } else { scale }
+    }
+
+    /// The term of a row whose coordinates' squares sum to `squares`, and whether it is too far out for
+    /// arithmetic with unit roundoff like `E`'s.
+    fn term<E: Element>(&self, squares: f64, largest: f64) -> (f64, bool) {
+        let limit = if size_of::<E>() == 4 { 64.0 } else { 1_048_576.0 };
+        match self.form {
+            Form::Gaussian { .. } => (-0.5 * squares, !(squares <= limit)),
+            Form::Manhattan { .. } => (0.0, !(largest <= limit)),
+            _ => (0.0, !E::from_f64(squares).to_f64().is_finite()),
+        }
+    }
+}
+
+/// Points in panels, chunk by chunk.
+struct Packed<E> {
+    tiles: Tiles<E>,
+    d: usize,
+    chunk: usize,
+    chunks: Vec<Chunk<E>>,
+}
+
+/// `z` runs over runs of coordinates, then panels, then coordinates, then the points of a panel.
+struct Chunk<E> {
+    z: Vec<E>,
+    terms: Vec<E>,
+    /// Points (numbered in the whole basis) that need the definition.
+    far: Vec<usize>,
+}
+
+impl<E: Element> Packed<E> {
+    fn new(coordinates: &Coordinates, points: &Points, level: Level) -> Packed<E> {
+        let tiles = E::tiles(level);
+        let d = points.d();
+        let chunk = if d <= DEPTH { CHUNK_SHALLOW } else { CHUNK_DEEP };
+        let chunks = (0..points.n())
+            .step_by(chunk)
+            .map(|start| pack_chunk(coordinates, points, start..(start + chunk).min(points.n()), tiles.points))
+            .collect();
+        Packed { tiles, d, chunk, chunks }
+    }
+}
+
+fn pack_chunk<E: Element>(
+    coordinates: &Coordinates,
+    points: &Points,
+    range: std::ops::Range<usize>,
+    width: usize,
+) -> Chunk<E> {
+    let d = points.d();
+    let padded = range.len().next_multiple_of(width);
+    let mut chunk = Chunk { z: vec![E::default(); padded * d], terms: vec![E::default(); padded], far: Vec::new() };
+    for (j, point) in range.clone().enumerate() {
+        let row = points.row(point);
+        let factor = coordinates.factor(row, coordinates.point_scale);
+        let (mut squares, mut largest) = (0.0, 0.0_f64);
+        for (k, value) in row.iter().enumerate() {
+            let value = factor * (value - coordinates.shift[k]);
+            squares += value * value;
+            largest = largest.max(value.abs());
+            let (run, within) = (k / DEPTH * DEPTH, k % DEPTH);
+            let depth = DEPTH.min(d - run);
+            chunk.z[run * padded + (j / width * depth + within) * width + j % width] = E::from_f64(value);
+        }
+        let (term, far) = coordinates.term::<E>(squares, largest);
+        chunk.terms[j] = E::from_f64(term + coordinates.point_offset);
+        if far {
+            chunk.far.push(point);
+        }
+    }
+    chunk
+}
+
+/// A block of query rows in panels.
+struct Queries<E> {
+    x: Vec<E>,
+    terms: Vec<E>,
+    /// Rows of the block that need the definition.
+    far: Vec<usize>,
+}
+
+impl<E: Element> Queries<E> {
+    fn pack(&mut self, coordinates: &Coordinates, tiles: &Tiles<E>, x: &Points) {
+        let (d, rows) = (x.d(), tiles.rows);
+        self.far.clear();
+        for i in 0..x.n().next_multiple_of(rows) {
+            let lane = i / rows * rows * d + i % rows;
+            if i >= x.n() {
+                (0..d).for_each(|k| self.x[lane + k * rows] = E::default());
+                self.terms[i] = E::default();
+                continue;
+            }
+            let row = x.row(i);
+            let factor = coordinates.factor(row, coordinates.row_scale);
+            let (mut squares, mut largest) = (0.0, 0.0_f64);
+            for (k, (value, shift)) in row.iter().zip(&coordinates.shift).enumerate() {
+                let value = factor * (value - shift);
+                squares += value * value;
+                largest = largest.max(value.abs());
+                self.x[lane + k * rows] = E::from_f64(value);
+            }
+            let (term, far) = coordinates.term::<E>(squares, largest);
+            self.terms[i] = E::from_f64(term);
+            if far {
+                self.far.push(i);
+            }
+        }
+    }
+}
+
+/// What one thread needs for a block.
+struct Scratch<E> {
+    queries: Queries<E>,
+    values: Vec<E>,
+    sums: Vec<E>,
+}
+
+impl<E: Element> Scratch<E> {
+    fn new(packed: &Packed<E>, columns: usize) -> Scratch<E> {
+        let panels = if packed.d <= DEPTH { 1 } else { BLOCK / packed.tiles.rows };
+        let zeros = |count| vec![E::default(); count];
+        Scratch {
+            queries: Queries { x: zeros(BLOCK * packed.d), terms: zeros(BLOCK), far: Vec::new() },
+            values: zeros(panels * packed.tiles.rows * packed.chunk),
+            sums: zeros(columns * packed.tiles.rows),
+        }
+    }
+}
+
+/// The matrix in column groups no wider than a tile, chunk by chunk as the points are.
+struct PackedWeights<E> {
+    columns: usize,
+    widths: Vec<usize>,
+    chunks: Vec<Vec<E>>,
+}
+
+impl<E: Element> PackedWeights<E> {
+    fn new(packed: &Packed<E>, a: MatRef<f64>) -> PackedWeights<E> {
+        let columns = a.ncols();
+        let groups = columns.div_ceil(packed.tiles.points);
+        let widths: Vec<usize> = (0..groups).map(|g| (columns * (g + 1)) / groups - (columns * g) / groups).collect();
+        let pack = |(index, chunk): (usize, &Chunk<E>)| {
+            let mut out = Vec::with_capacity(chunk.terms.len() * columns);
+            let mut from = 0;
+            for &width in &widths {
+                for j in 0..chunk.terms.len() {
+                    let row = index * packed.chunk + j;
+                    let value = |c| if row < a.nrows() { E::from_f64(a[(row, c)]) } else { E::default() };
+                    out.extend((from..from + width).map(value));
+                }
+                from += width;
+            }
+            out
+        };
+        let chunks = packed.chunks.iter().enumerate().map(pack).collect();
+        PackedWeights { columns, widths, chunks }
+    }
+}

@@ -1,0 +1,164 @@
+//! Bandwidth rules: γ from the points themselves.
+//!
+//! ```text
+//! median   γ = 1 / median ‖x − y‖²           over pairs of rows
+//! mean     γ = 1 / 2σ²,  σ² = mean ‖x − y‖²   (Das, Golatkar & Awate 2018)
+//! scale    γ = 1 / (d · var X)                (scikit-learn's rule)
+//! ```
+//!
+//! For a kernel of the city-block distance the distance itself takes the place of its square.
+
+use rayon::prelude::*;
+use serde_json::Value;
+
+use crate::error::{Error, Result};
+use crate::points::Points;
+use crate::random::Random;
+use crate::spec::Fields;
+
+/// All pairs up to this many, a seeded sample of as many above it.
+const PAIRS: usize = 100_000;
+
+/// Where a rule looks.
+pub struct Bandwidth<'a> {
+    pub(crate) points: Option<&'a Points<'a>>,
+    pub(crate) seed: u64,
+}
+
+/// What a rule measures between two rows.
+#[derive(Clone, Copy, PartialEq)]
+pub(crate) enum Distance {
+    Squared,
+    Manhattan,
+}
+
+impl Bandwidth<'_> {
+    /// Takes `gamma` from the fields: a positive number, or a rule.
+    pub(crate) fn gamma(&self, fields: &mut Fields, default: &'static str, distance: Distance) -> Result<f64> {
+        let value = fields.value("gamma").unwrap_or_else(|| Value::from(default));
+        let gamma = match &value {
+            Value::Number(number) => number.as_f64().unwrap_or(f64::NAN),
+            Value::String(rule) if ["median", "mean", "scale"].contains(&rule.as_str()) => {
+                let points = self.points.ok_or_else(|| {
+                    Error::parameter("gamma", rule, "a number where there are no points to look at")
+                })?;
+                let gamma = self.rule(points, rule, distance)?;
+                if !(gamma.is_finite() && gamma > 0.0) {
+                    let expected = "rows whose distances fit a floating-point number; scale the columns first";
+                    return Err(Error::parameter("gamma", rule, expected));
+                }
+                gamma
+            }
+            other => return Err(Error::parameter("gamma", other, "a positive number, median, mean or scale")),
+        };
+        match gamma.is_finite() && gamma > 0.0 {
+            true => Ok(gamma),
+            false => Err(Error::parameter("gamma", &value, "a positive number")),
+        }
+    }
+
+    fn rule(&self, points: &Points, rule: &str, distance: Distance) -> Result<f64> {
+        if rule == "scale" {
+            let variance = variance(points);
+            return match variance > 0.0 {
+                true => Ok(1.0 / (points.d() as f64 * variance)),
+                false => Err(Error::NoVariance { why: "all values are the same".into() }),
+            };
+        }
+        let mut distances = self.distances(points, distance);
+        distances.retain(|&v| v > 0.0);
+        if distances.is_empty() {
+            return Err(Error::NoVariance { why: "all rows are the same".into() });
+        }
+        let mean = distances.iter().map(|v| v / distances.len() as f64).sum::<f64>();
+        match (rule, distance) {
+            ("median", _) => Ok(1.0 / median(&mut distances)),
+            (_, Distance::Squared) => Ok(0.5 / mean),
+            (_, Distance::Manhattan) => Ok(1.0 / mean),
+        }
+    }
+
+    /// Distances of distinct rows. Pairs of equal rows are left out by the caller: they would make a table
+    /// with many duplicates infinitely narrow.
+    fn distances(&self, points: &Points, distance: Distance) -> Vec<f64> {
+        let n = points.n();
+        let pairs: Vec<(usize, usize)> = if n * n.saturating_sub(1) / 2 <= PAIRS {
+            (0..n).flat_map(|i| (0..i).map(move |j| (i, j))).collect()
+        } else {
+            let mut random = Random::new(self.seed, 1);
+            let mut pair = || {
+                let (i, j) = (random.below(n), random.below(n - 1));
+                (i, if j < i { j } else { j + 1 })
+            };
+            (0..PAIRS).map(|_| pair()).collect()
+        };
+        let between = |(i, j): (usize, usize)| {
+            let differences = points.row(i).iter().zip(points.row(j)).map(|(a, b)| a - b);
+            match distance {
+                Distance::Squared => differences.map(|v| v * v).sum::<f64>(),
+                Distance::Manhattan => differences.map(f64::abs).sum::<f64>(),
+            }
+        };
+        pairs.into_par_iter().map(between).collect()
+    }
+}
+
+fn median(values: &mut [f64]) -> f64 {
+    let even = values.len() % 2 == 0;
+    let middle = values.len() / 2;
+    let (below, &mut upper, _) = values.select_nth_unstable_by(middle, f64::total_cmp);
+    match even {
+        true => 0.5 * (upper + below.iter().copied().fold(f64::MIN, f64::max)),
+        false => upper,
+    }
+}
+
+/// The variance of all values, as numpy's `X.var()`.
+fn variance(points: &Points) -> f64 {
+    let count = points.values().len() as f64;
+    let mean = points.values().iter().map(|v| v / count).sum::<f64>();
+    points.values().iter().map(|v| (v - mean) * (v - mean) / count).sum()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn gamma(values: Vec<f64>, rule: &str, distance: Distance) -> Result<f64> {
+        let points = Points::new(1, values).unwrap();
+        Bandwidth { points: Some(&points), seed: 3 }.rule(&points, rule, distance)
+    }
+
+    #[test]
+    fn rules_by_hand() {
+        // Distances of 0, 1, 3: 1, 2, 3; squares 1, 4, 9.
+        let points = || vec![0.0, 1.0, 3.0];
+        assert_eq!(gamma(points(), "median", Distance::Squared), Ok(1.0 / 4.0));
+        assert_eq!(gamma(points(), "median", Distance::Manhattan), Ok(1.0 / 2.0));
+        let mean = gamma(points(), "mean", Distance::Squared).unwrap();
+        assert!((mean - 0.5 / (14.0 / 3.0)).abs() < 1e-15);
+        let scale = gamma(points(), "scale", Distance::Squared).unwrap();
+        assert!((scale - 9.0 / 14.0).abs() < 1e-15);
+        // 0, 1: the one pair; 0, 1, 1, 3 with the equal pair left out: 1 1 4 4 9.
+        assert_eq!(gamma(vec![0.0, 1.0], "median", Distance::Squared), Ok(1.0));
+        assert_eq!(gamma(vec![0.0, 1.0, 1.0, 3.0], "median", Distance::Squared), Ok(1.0 / 4.0));
+        // An even count takes the middle of two: 1 4 9 16 36 49.
+        assert_eq!(gamma(vec![0.0, 1.0, 3.0, 7.0], "median", Distance::Squared), Ok(1.0 / 12.5));
+    }
+
+    #[test]
+    fn a_sample_of_pairs_is_near_the_whole() {
+        let mut random = Random::new(5, 0);
+        let values: Vec<f64> = (0..3000).map(|_| random.normal()).collect();
+        let sampled = gamma(values, "median", Distance::Squared).unwrap();
+        // Median of 2χ²₁ is 0.9099.
+        assert!((1.0 / sampled - 0.9099).abs() < 0.03, "{sampled}");
+    }
+
+    #[test]
+    fn equal_rows_have_no_bandwidth() {
+        for rule in ["median", "mean", "scale"] {
+            assert!(matches!(gamma(vec![2.0; 4], rule, Distance::Squared), Err(Error::NoVariance { .. })), "{rule}");
+        }
+    }
+}

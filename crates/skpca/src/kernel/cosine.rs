@@ -1,0 +1,36 @@
+//! `k(x, z) = x·z / (‖x‖ ‖z‖)`; a zero vector is orthogonal to everything, itself included.
+
+use std::sync::Arc;
+
+use super::{Entry, Form, Kernel};
+use crate::spec::Spec;
+
+pub(super) const ENTRY: Entry =
+    Entry { name: "cosine", about: "x·z / ‖x‖‖z‖; no parameters", build: |_, _| Ok(Arc::new(Cosine)) };
+
+#[derive(Debug)]
+struct Cosine;
+
+/// `1 / ‖x‖`, scaled first so that the squares neither overflow nor vanish.
+pub(crate) fn inverse_norm(x: &[f64]) -> f64 {
+    let largest = x.iter().fold(0.0_f64, |m, v| m.max(v.abs()));
+    match largest > 0.0 {
+        true => 1.0 / (largest * x.iter().map(|v| (v / largest) * (v / largest)).sum::<f64>().sqrt()),
+        false => 0.0,
+    }
+}
+
+impl Kernel for Cosine {
+    fn eval(&self, x: &[f64], z: &[f64]) -> f64 {
+        let (a, b) = (inverse_norm(x), inverse_norm(z));
+        x.iter().zip(z).map(|(u, v)| (u * a) * (v * b)).sum()
+    }
+
+    fn form(&self) -> Form {
+        Form::Cosine
+    }
+
+    fn spec(&self) -> Spec {
+        Spec::new("cosine")
+    }
+}

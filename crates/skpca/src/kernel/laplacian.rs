@@ -1,0 +1,36 @@
+//! `k(x, z) = exp(−γ ‖x − z‖₁)`
+
+use std::sync::Arc;
+
+use super::bandwidth::Distance;
+use super::{Entry, Form, Kernel};
+use crate::spec::Spec;
+
+pub(super) const ENTRY: Entry = Entry {
+    name: "laplacian",
+    about: "exp(−γ ‖x − z‖₁); gamma = median (default), mean, scale or a number",
+    build: |fields, bandwidth| {
+        let gamma = bandwidth.gamma(fields, "median", Distance::Manhattan)?;
+        Ok(Arc::new(Laplacian { gamma }))
+    },
+};
+
+#[derive(Debug)]
+struct Laplacian {
+    gamma: f64,
+}
+
+impl Kernel for Laplacian {
+    fn eval(&self, x: &[f64], z: &[f64]) -> f64 {
+        let distance: f64 = x.iter().zip(z).map(|(a, b)| (a - b).abs()).sum();
+        (-self.gamma * distance).exp()
+    }
+
+    fn form(&self) -> Form {
+        Form::Manhattan { gamma: self.gamma }
+    }
+
+    fn spec(&self) -> Spec {
+        Spec::new("laplacian").with("gamma", self.gamma)
+    }
+}

@@ -1,0 +1,26 @@
+//! `k(x, z) = x·z`: kernel PCA is then ordinary PCA.
+
+use std::sync::Arc;
+
+use super::{Entry, Form, Kernel, Outer, dot};
+use crate::spec::Spec;
+
+pub(super) const ENTRY: Entry =
+    Entry { name: "linear", about: "x·z: ordinary PCA; no parameters", build: |_, _| Ok(Arc::new(Linear)) };
+
+#[derive(Debug)]
+struct Linear;
+
+impl Kernel for Linear {
+    fn eval(&self, x: &[f64], z: &[f64]) -> f64 {
+        dot(x, z)
+    }
+
+    fn form(&self) -> Form {
+        Form::Dot { gamma: 1.0, coef0: 0.0, outer: Outer::Identity }
+    }
+
+    fn spec(&self) -> Spec {
+        Spec::new("linear")
+    }
+}

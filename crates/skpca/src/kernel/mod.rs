@@ -1,0 +1,148 @@
+//! Kernels: one file each, and a registry that is a plain list.
+//!
+//! [`Kernel::eval`] is the definition. [`Kernel::form`] tells the block code how to compute many values at
+//! once; the two are proved equal over the registry. To add a kernel: one file, one line in [`KERNELS`].
+
+mod bandwidth;
+pub(crate) mod cosine;
+mod laplacian;
+mod linear;
+mod polynomial;
+mod rbf;
+mod sigmoid;
+
+use std::fmt::Debug;
+use std::sync::Arc;
+
+pub use bandwidth::Bandwidth;
+
+use crate::error::{Error, Result};
+use crate::points::Points;
+use crate::spec::{Fields, Spec};
+
+/// A symmetric function of two points, `k(x, z) = φ(x)·φ(z)`.
+pub trait Kernel: Debug + Send + Sync {
+    /// The definition, one value.
+    fn eval(&self, x: &[f64], z: &[f64]) -> f64;
+
+    /// The same in the shape the block code knows.
+    fn form(&self) -> Form;
+
+    /// Name and parameters, every rule resolved to a number.
+    fn spec(&self) -> Spec;
+}
+
+/// The shapes of kernel that the hot loop computes from tiles.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub enum Form {
+    /// `exp(−γ ‖x − z‖²)`
+    Gaussian { gamma: f64 },
+    /// `exp(−γ ‖x − z‖₁)`
+    Manhattan { gamma: f64 },
+    /// `g(γ x·z + c)`
+    Dot { gamma: f64, coef0: f64, outer: Outer },
+    /// `x·z / (‖x‖ ‖z‖)`
+    Cosine,
+}
+
+/// What a kernel of the inner product does with it.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub enum Outer {
+    /// `t`
+    Identity,
+    /// `t^p`
+    Power(i32),
+    /// `tanh t`
+    Tanh,
+}
+
+/// A line of the registry.
+pub struct Entry {
+    /// The name users give.
+    pub name: &'static str,
+    /// Formula and parameters, for help texts.
+    pub about: &'static str,
+    build: fn(&mut Fields, &Bandwidth) -> Result<Arc<dyn Kernel>>,
+}
+
+/// Every kernel there is.
+pub const KERNELS: &[Entry] = &[
+    rbf::ENTRY,
+    laplacian::ENTRY,
+    polynomial::ENTRY,
+    sigmoid::ENTRY,
+    linear::ENTRY,
+    cosine::ENTRY,
+];
+
+/// Builds the kernel that `spec` names; rules such as `gamma=median` look at `points`.
+pub fn build(spec: &Spec, points: &Points, seed: u64) -> Result<Arc<dyn Kernel>> {
+    build_with(spec, &Bandwidth { points: Some(points), seed })
+}
+
+/// Builds a kernel whose parameters are all numbers, as a model file has it.
+pub(crate) fn build_resolved(spec: &Spec) -> Result<Arc<dyn Kernel>> {
+    build_with(spec, &Bandwidth { points: None, seed: 0 })
+}
+
+fn build_with(spec: &Spec, bandwidth: &Bandwidth) -> Result<Arc<dyn Kernel>> {
+    let entry = KERNELS.iter().find(|entry| entry.name == spec.name).ok_or_else(|| Error::Unknown {
+        what: "kernel",
+        name: spec.name.clone(),
+        valid: KERNELS.iter().map(|entry| entry.name.to_string()).collect(),
+    })?;
+    let mut fields = Fields::new(spec);
+    let kernel = (entry.build)(&mut fields, bandwidth)?;
+    fields.finish("kernel parameter")?;
+    Ok(kernel)
+}
+
+fn dot(x: &[f64], z: &[f64]) -> f64 {
+    x.iter().zip(z).map(|(a, b)| a * b).sum()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn unknown_names_list_the_valid_ones() {
+        let points = Points::new(1, vec![0.0, 1.0]).unwrap();
+        let message = |text: &str| build(&text.parse().unwrap(), &points, 0).unwrap_err().to_string();
+        assert_eq!(
+            message("gauss"),
+            "unknown kernel 'gauss': expected one of rbf, laplacian, polynomial, sigmoid, linear, cosine"
+        );
+        assert_eq!(message("rbf,sigma=1"), "unknown kernel parameter 'sigma': expected one of gamma");
+        assert_eq!(
+            message("linear,gamma=1"),
+            "unknown kernel parameter 'gamma': expected one of nothing (it has no parameters)"
+        );
+        assert_eq!(message("rbf,gamma=-1"), "gamma = -1: expected a positive number");
+        assert_eq!(
+            message("rbf,gamma=wide"),
+            "gamma = \"wide\": expected a positive number, median, mean or scale"
+        );
+        assert_eq!(message("polynomial,degree=2.5"), "degree = 2.5: expected a whole number from 1 to 64");
+    }
+
+    #[test]
+    fn every_kernel_is_symmetric_and_its_spec_rebuilds_it() {
+        let x = [0.3, -1.2, 2.0];
+        let z = [1.1, 0.4, -0.7];
+        let points = Points::new(3, [x, z, [0.0, 1.0, 1.0]].concat()).unwrap();
+        for entry in KERNELS {
+            let kernel = build(&Spec::new(entry.name), &points, 0).unwrap();
+            assert_eq!(kernel.eval(&x, &z), kernel.eval(&z, &x), "{}", entry.name);
+            assert_eq!(kernel.spec().name, entry.name);
+            let again = build_resolved(&kernel.spec()).unwrap();
+            assert_eq!(again.eval(&x, &z), kernel.eval(&x, &z), "{}", entry.name);
+        }
+    }
+
+    #[test]
+    fn a_rule_needs_points() {
+        let error = build_resolved(&Spec::new("rbf")).unwrap_err().to_string();
+        assert_eq!(error, "gamma = median: expected a number where there are no points to look at");
+    }
+}

@@ -1,0 +1,36 @@
+//! `k(x, z) = exp(−γ ‖x − z‖²)`
+
+use std::sync::Arc;
+
+use super::bandwidth::Distance;
+use super::{Entry, Form, Kernel};
+use crate::spec::Spec;
+
+pub(super) const ENTRY: Entry = Entry {
+    name: "rbf",
+    about: "exp(−γ ‖x − z‖²); gamma = median (default), mean, scale or a number",
+    build: |fields, bandwidth| {
+        let gamma = bandwidth.gamma(fields, "median", Distance::Squared)?;
+        Ok(Arc::new(Rbf { gamma }))
+    },
+};
+
+#[derive(Debug)]
+struct Rbf {
+    gamma: f64,
+}
+
+impl Kernel for Rbf {
+    fn eval(&self, x: &[f64], z: &[f64]) -> f64 {
+        let squared: f64 = x.iter().zip(z).map(|(a, b)| (a - b) * (a - b)).sum();
+        (-self.gamma * squared).exp()
+    }
+
+    fn form(&self) -> Form {
+        Form::Gaussian { gamma: self.gamma }
+    }
+
+    fn spec(&self) -> Spec {
+        Spec::new("rbf").with("gamma", self.gamma)
+    }
+}

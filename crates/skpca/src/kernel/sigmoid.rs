@@ -1,0 +1,37 @@
+//! `k(x, z) = tanh(γ x·z + c)`. Not positive semi-definite in general: fits find out and say so.
+
+use std::sync::Arc;
+
+use super::bandwidth::Distance;
+use super::{Entry, Form, Kernel, Outer, dot};
+use crate::spec::Spec;
+
+pub(super) const ENTRY: Entry = Entry {
+    name: "sigmoid",
+    about: "tanh(γ x·z + coef0); gamma = scale (default), median, mean or a number, coef0 = 1; not always valid",
+    build: |fields, bandwidth| {
+        let gamma = bandwidth.gamma(fields, "scale", Distance::Squared)?;
+        let coef0 = fields.number("coef0", 1.0)?;
+        Ok(Arc::new(Sigmoid { gamma, coef0 }))
+    },
+};
+
+#[derive(Debug)]
+struct Sigmoid {
+    gamma: f64,
+    coef0: f64,
+}
+
+impl Kernel for Sigmoid {
+    fn eval(&self, x: &[f64], z: &[f64]) -> f64 {
+        (self.gamma * dot(x, z) + self.coef0).tanh()
+    }
+
+    fn form(&self) -> Form {
+        Form::Dot { gamma: self.gamma, coef0: self.coef0, outer: Outer::Tanh }
+    }
+
+    fn spec(&self) -> Spec {
+        Spec::new("sigmoid").with("gamma", self.gamma).with("coef0", self.coef0)
+    }
+}

@@ -1,0 +1,69 @@
+//! Exact kernel PCA (Schölkopf, Smola & Müller 1998): the reference. Every point is kept.
+//!
+//! ```text
+//! K̃ u = λ u,   a = u / √λ,   1ᵀa = 0     so  Σ a_i φ(x_i) is the same with centred and uncentred atoms
+//! ```
+
+use faer::Mat;
+
+use super::{Entry, Method, Report, Size, Solution, Support, Target, Task};
+use crate::error::{Error, Result};
+use crate::factor::diagonal;
+use crate::spec::Spec;
+use crate::spectrum::{Accuracy, Expansion, KernelOperator, fix_signs, named, stores, top};
+
+pub(super) const ENTRY: Entry = Entry {
+    name: "exact",
+    about: "kernel PCA with every point kept: the reference; no parameters",
+    build: |_| Ok(Box::new(Exact)),
+};
+
+#[derive(Debug)]
+struct Exact;
+
+impl Method for Exact {
+    fn fit(&self, task: &Task) -> Result<Solution> {
+        let n = task.points.n();
+        if let Some(Target::Support(m)) = task.target.filter(|t| *t != Target::Support(n)) {
+            return Err(Error::parameter("support", m, "no target, or all rows: exact keeps every point"));
+        }
+        let trace = diagonal(task.kernel, task.points)?.iter().sum();
+        let operator = KernelOperator::new(task.kernel, task.points, task.center);
+        let pairs = top(&operator, task.q, Accuracy::default(), task.seed, task.watch)
+            .map_err(|error| named(error, task.kernel))?;
+        let mut coefficients = pairs.vectors;
+        for (j, value) in pairs.values.iter().enumerate() {
+            coefficients.col_mut(j).iter_mut().for_each(|a| *a /= value.sqrt());
+        }
+        fix_signs(&mut coefficients);
+        let share = if task.center { 1.0 / n as f64 } else { 0.0 };
+        let means = operator.plain(Mat::from_fn(n, 1, |_, _| share).as_ref());
+        let report = Report {
+            gap: Some(pairs.residual),
+            rounds: pairs.rounds,
+            converged: pairs.converged,
+            ..Report::default()
+        };
+        let expansion = Expansion {
+            kept: (0..n).collect(),
+            coefficients,
+            values: pairs.values,
+            means: (0..n).map(|i| means[(i, 0)]).collect(),
+            mean: vec![share; n],
+            residual_trace: 0.0,
+            trace,
+        };
+        Ok(Solution { support: Support::Rows((0..n).collect()), expansion, report })
+    }
+
+    fn spec(&self) -> Spec {
+        Spec::new("exact")
+    }
+
+    fn memory(&self, size: &Size) -> usize {
+        let matrix = if stores(size.n, size.d) { size.n * size.n } else { 0 };
+        let packed = 3 * size.n * size.d;
+        let krylov = 2 * size.n * 16 * size.q;
+        8 * (matrix + packed + krylov)
+    }
+}

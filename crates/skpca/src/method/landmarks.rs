@@ -1,0 +1,143 @@
+//! Landmarks: Nyström with randomly pivoted Cholesky (Chen, Epperly, Tropp & Webber 2023), then Rayleigh–Ritz.
+//!
+//! ```text
+//! m pivots drawn in proportion to what the earlier ones leave unexplained;  C b = λ K_zz b over all rows
+//! ```
+//!
+//! Pivots are drawn among all rows up to a few thousand, and among a uniform sample above that: the sample's
+//! residuals stand for everybody's, and a fit then needs no n × m matrix at all.
+
+use faer::Mat;
+
+use super::{Entry, FIDELITY, Method, Report, Size, Solution, Support, Target, Task};
+use crate::blocks;
+use crate::dense;
+use crate::error::Result;
+use crate::factor::{Factor, Stop};
+use crate::random::Random;
+use crate::reference::Reference;
+use crate::spec::Spec;
+use crate::spectrum::{Accuracy, Expansion, ritz, top};
+
+/// Pivots are drawn among at least this many rows, or as many a pivot, if there are so many.
+const CANDIDATES: usize = 5000;
+const CANDIDATES_A_PIVOT: usize = 20;
+
+pub(super) const ENTRY: Entry = Entry {
+    name: "landmarks",
+    about: "randomly pivoted Nyström points and the best components in their span; no parameters",
+    build: |_| Ok(Box::new(Landmarks)),
+};
+
+#[derive(Debug)]
+struct Landmarks;
+
+impl Method for Landmarks {
+    fn fit(&self, task: &Task) -> Result<Solution> {
+        let (support, expansion) = match task.target.unwrap_or(Target::Fidelity(FIDELITY)) {
+            Target::Support(m) => {
+                let support = pivots(task, m)?;
+                let expansion = refit(task, &support)?;
+                (support, expansion)
+            }
+            Target::Fidelity(fidelity) => smallest(task, fidelity)?,
+        };
+        let support = expansion.kept.iter().map(|&i| support[i]).collect();
+        let report = Report { rounds: 1, converged: true, ..Report::default() };
+        Ok(Solution { support: Support::Rows(support), expansion, report })
+    }
+
+    fn spec(&self) -> Spec {
+        Spec::new("landmarks")
+    }
+
+    fn memory(&self, size: &Size) -> usize {
+        let m = size.support.unwrap_or(10 * size.q).min(size.n);
+        let candidates = size.n.min(CANDIDATES.max(CANDIDATES_A_PIVOT * m));
+        8 * (candidates * m + 16 * m * m + 2 * blocks::ROWS * m)
+    }
+}
+
+fn refit(task: &Task, rows: &[usize]) -> Result<Expansion> {
+    ritz(task.kernel, task.points, &task.points.select(rows), task.q, task.center, task.watch)
+}
+
+/// `m` pivots (fewer if the rank is lower), increasing.
+fn pivots(task: &Task, m: usize) -> Result<Vec<usize>> {
+    let n = task.points.n();
+    let candidates = Random::new(task.seed, 4).sample(n, CANDIDATES.max(CANDIDATES_A_PIVOT * m));
+    let stop = Stop { rank: m, residual: 0.0 };
+    let factor = match candidates.len() == n {
+        true => Factor::pivoted(task.kernel, task.points, stop, task.seed, task.watch)?,
+        false => Factor::pivoted(task.kernel, &task.points.select(&candidates), stop, task.seed, task.watch)?,
+    };
+    let mut pivots: Vec<usize> = factor.pivots.iter().map(|&i| candidates[i]).collect();
+    pivots.sort_unstable();
+    Ok(pivots)
+}
+
+/// The fewest pivots, in the order they are drawn, whose span holds the fidelity.
+fn smallest(task: &Task, fidelity: f64) -> Result<(Vec<usize>, Expansion)> {
+    let reference = task.reference()?;
+    let sample = task.points.select(&reference.rows);
+    let mut rank = 8 * task.q;
+    let (factor, t) = loop {
+        let stop = Stop { rank, residual: 0.0 };
+        let factor = Factor::pivoted(task.kernel, &sample, stop, task.seed, task.watch)?;
+        let t = scatter(&factor, task.center);
+        if factor.rank() < rank || share(&t, factor.rank(), task, reference)? >= fidelity {
+            break (factor, t);
+        }
+        rank *= 2;
+    };
+    // The captured share grows with the prefix: bisection.
+    let (mut low, mut high) = (task.q.min(factor.rank()) - 1, factor.rank());
+    while low + 1 < high {
+        let middle = (low + high) / 2;
+        match share(&t, middle, task, reference)? >= fidelity {
+            true => high = middle,
+            false => low = middle,
+        }
+    }
+    // Over all rows the components shift a little; a few more pivots make up for it.
+    loop {
+        let mut rows: Vec<usize> = factor.pivots[..high].iter().map(|&i| reference.rows[i]).collect();
+        rows.sort_unstable();
+        let expansion = refit(task, &rows)?;
+        if high == factor.rank() || reference.fidelity(task.kernel, task.points, &rows, &expansion) >= fidelity {
+            return Ok((rows, expansion));
+        }
+        high = (high + 1 + high / 20).min(factor.rank());
+    }
+}
+
+/// `T = F̃ᵀF̃`
+fn scatter(factor: &Factor, center: bool) -> Mat<f64> {
+    let (n, r) = (factor.n(), factor.rank());
+    let (mut t, sums) = blocks::sum(
+        n,
+        || (Mat::<f64>::zeros(r, r), vec![0.0; r]),
+        |(t, sums), rows| {
+            let f = factor.block(&rows);
+            dense::add_gram(t, f);
+            sums.iter_mut().enumerate().for_each(|(k, s)| *s += f.col(k).sum());
+        },
+        |(t, sums), (other, more)| {
+            *t += other;
+            sums.iter_mut().zip(more).for_each(|(s, v)| *s += v);
+        },
+    );
+    dense::mirror(&mut t);
+    if center {
+        t = Mat::from_fn(r, r, |i, j| t[(i, j)] - sums[i] * sums[j] / n as f64);
+    }
+    t
+}
+
+/// Fidelity of the first `m` pivots on the reference rows.
+fn share(t: &Mat<f64>, m: usize, task: &Task, reference: &Reference) -> Result<f64> {
+    let lead = t.as_ref().submatrix(0, 0, m, m).to_owned();
+    let accuracy = Accuracy { tolerance: 1e-6, ..Accuracy::default() };
+    let pairs = top(&lead, task.q, accuracy, task.seed, task.watch)?;
+    Ok(pairs.values.iter().sum::<f64>() / reference.captured)
+}

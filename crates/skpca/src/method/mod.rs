@@ -1,0 +1,134 @@
+//! Methods: one file each, and a registry that is a plain list.
+//!
+//! A method sees the kernel and the points, and nothing else; it returns a support, components over it and a
+//! report. To add one: one file, one line in [`METHODS`]; command line, bindings, file format and the law tests
+//! then know it.
+
+mod exact;
+mod landmarks;
+
+use std::cell::OnceCell;
+use std::fmt::Debug;
+use std::sync::Arc;
+
+use crate::error::{Error, Result};
+use crate::kernel::Kernel;
+use crate::points::Points;
+use crate::reference::Reference;
+use crate::spec::{Fields, Spec};
+use crate::spectrum::Expansion;
+use crate::watch::Watch;
+
+/// What the user asks of a method: how small, or how good.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub enum Target {
+    /// This many support points.
+    Support(usize),
+    /// The smallest model that captures this share of what exact kernel PCA captures.
+    Fidelity(f64),
+}
+
+/// Components where nothing is said.
+pub(crate) const COMPONENTS: usize = 10;
+/// Fidelity where nothing is said.
+pub(crate) const FIDELITY: f64 = 0.95;
+
+/// A way to choose components over few points.
+pub(crate) trait Method: Debug + Send + Sync {
+    fn fit(&self, task: &Task) -> Result<Solution>;
+
+    /// Name and parameters.
+    fn spec(&self) -> Spec;
+
+    /// Bytes that a fit needs beside the data, for the target given.
+    fn memory(&self, size: &Size) -> usize;
+}
+
+/// The size of a fit to come.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Size {
+    pub n: usize,
+    pub d: usize,
+    pub q: usize,
+    pub support: Option<usize>,
+}
+
+/// All that a method may see.
+pub(crate) struct Task<'a> {
+    pub kernel: &'a Arc<dyn Kernel>,
+    pub points: &'a Points<'a>,
+    pub q: usize,
+    pub target: Option<Target>,
+    pub center: bool,
+    pub seed: u64,
+    pub watch: &'a dyn Watch,
+    pub reference: OnceCell<Reference>,
+}
+
+impl Task<'_> {
+    /// What exact kernel PCA captures, computed on first use.
+    pub(crate) fn reference(&self) -> Result<&Reference> {
+        if self.reference.get().is_none() {
+            let reference =
+                Reference::new(self.kernel, self.points, self.q, self.center, self.seed, self.watch)?;
+            let _ = self.reference.set(reference);
+        }
+        Ok(self.reference.get().expect("just set"))
+    }
+}
+
+/// Where the support comes from.
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) enum Support {
+    /// Rows of the training data, increasing.
+    Rows(Vec<usize>),
+}
+
+/// A method's answer.
+pub(crate) struct Solution {
+    pub support: Support,
+    pub expansion: Expansion,
+    pub report: Report,
+}
+
+/// How a fit went.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Report {
+    /// The method's own objective, where it has one.
+    pub objective: Option<f64>,
+    /// Distance to the optimum: a duality gap, or the residual of the eigenpairs, relative.
+    pub gap: Option<f64>,
+    /// Iterations.
+    pub rounds: usize,
+    /// Whether the method reached its tolerance.
+    pub converged: bool,
+    /// Share of `Σ k(x, x)` outside the span of the support.
+    pub residual_trace: f64,
+    /// What the user should know: fewer components than asked for, dependent points dropped.
+    pub notes: Vec<String>,
+}
+
+/// A line of the registry.
+pub struct Entry {
+    /// The name users give.
+    pub name: &'static str,
+    /// What it does and its parameters, for help texts.
+    pub about: &'static str,
+    build: fn(&mut Fields) -> Result<Box<dyn Method>>,
+}
+
+/// Every method there is.
+pub const METHODS: &[Entry] = &[exact::ENTRY, landmarks::ENTRY];
+
+/// Builds the method that `spec` names.
+pub(crate) fn build(spec: &Spec) -> Result<Box<dyn Method>> {
+    let entry = METHODS.iter().find(|entry| entry.name == spec.name).ok_or_else(|| Error::Unknown {
+        what: "method",
+        name: spec.name.clone(),
+        valid: METHODS.iter().map(|entry| entry.name.to_string()).collect(),
+    })?;
+    let mut fields = Fields::new(spec);
+    let method = (entry.build)(&mut fields)?;
+    fields.finish("method parameter")?;
+    Ok(method)
+}

@@ -1,0 +1,294 @@
+//! A fitted model: features and novelty scores of new points, at m kernel values each.
+//!
+//! ```text
+//! project(x)_k = Σ_i a_ik (k(z_i, x) − μ_i)
+//! score(x)     = k(x,x) − 2 βᵀk_z(x) + μᵀβ − ‖project(x)‖²        components are orthonormal
+//! ```
+//!
+//! The score is the squared distance of φ(x) − Pφ̄ to the span of the components (Hoffmann 2007), with the mean
+//! φ̄ projected on the support: β = K_zz⁻¹ μ. What the projection loses, `‖φ̄‖² − μᵀβ`, bounds the error:
+//! `|score − Hoffmann's| ≤ 2 √(lost · score) + lost`.
+
+use std::sync::Arc;
+
+use faer::Mat;
+use rayon::prelude::*;
+
+use crate::columns::Columns;
+use crate::dense;
+use crate::error::{Error, Result};
+use crate::gram::{Basis, Precision, Weights};
+use crate::kernel::Kernel;
+use crate::method::Report;
+use crate::points::Points;
+use crate::spec::Spec;
+
+/// What is stored of a model; [`Model`] adds what is computed from it.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Parts {
+    /// The method that chose the support.
+    pub method: Spec,
+    /// The kernel, its parameters resolved to numbers.
+    pub kernel: Spec,
+    /// Names and scaling of the input columns.
+    pub columns: Columns,
+    /// Rows of the training data that are the support, increasing; absent where the points are synthetic.
+    pub rows: Option<Vec<usize>>,
+    /// The support, m × d, scaled.
+    pub support: Points<'static>,
+    /// m × q
+    pub coefficients: Mat<f64>,
+    /// μ: mean kernel value of each support point over the training data; zero if not centred.
+    pub means: Vec<f64>,
+    /// β: the mean projected on the support.
+    pub mean: Vec<f64>,
+    /// Variance along each component, per row.
+    pub variances: Vec<f64>,
+    /// Whether features are centred.
+    pub center: bool,
+    /// Training rows.
+    pub n: usize,
+    /// `(1/n) Σ k(x, x) − ‖Pφ̄‖²`: all the variance there is, per row.
+    pub total_variance: f64,
+    /// `‖φ̄‖² − μᵀβ`, or an upper bound of it.
+    pub mean_lost: f64,
+    /// Share of what exact kernel PCA captures.
+    pub fidelity: f64,
+    /// Seed of the fit.
+    pub seed: u64,
+    /// Training scores.
+    pub scores: Scores,
+    /// How the fit went.
+    pub report: Report,
+}
+
+/// A fitted model. One that exists can transform and score.
+pub struct Model {
+    parts: Parts,
+    basis: Basis,
+    features: Weights,
+    novelty: Weights,
+    /// `Aᵀμ`
+    offsets: Vec<f64>,
+    /// `μᵀβ`
+    mean_norm: f64,
+}
+
+impl Model {
+    /// Checks that the parts fit together, and packs them.
+    pub fn new(parts: Parts) -> Result<Model> {
+        let kernel = crate::kernel::build_resolved(&parts.kernel)?;
+        parts.check()?;
+        let basis = Basis::new(kernel, parts.support.clone());
+        let features = basis.weights(parts.coefficients.clone());
+        let beta = Mat::from_fn(parts.mean.len(), 1, |i, _| parts.mean[i]);
+        let novelty = basis.weights(dense::beside(parts.coefficients.as_ref(), beta.as_ref()));
+        let dot = |column: &dyn Fn(usize) -> f64| parts.means.iter().enumerate().map(|(i, m)| m * column(i)).sum();
+        let offsets = (0..parts.coefficients.ncols()).map(|k| dot(&|i| parts.coefficients[(i, k)])).collect();
+        let mean_norm = dot(&|i| parts.mean[i]);
+        Ok(Model { parts, basis, features, novelty, offsets, mean_norm })
+    }
+
+    /// What is stored.
+    pub fn parts(&self) -> &Parts {
+        &self.parts
+    }
+
+    /// Number of components.
+    pub fn q(&self) -> usize {
+        self.offsets.len()
+    }
+
+    /// Number of support points.
+    pub fn m(&self) -> usize {
+        self.parts.support.n()
+    }
+
+    /// The kernel.
+    pub fn kernel(&self) -> &Arc<dyn Kernel> {
+        self.basis.kernel()
+    }
+
+    /// Variance captured on the training data, summed over rows and components.
+    pub fn captured(&self) -> f64 {
+        self.parts.variances.iter().sum::<f64>() * self.parts.n as f64
+    }
+
+    /// Features of `points`, q a row, row after row.
+    pub fn transform(&self, points: &Points, precision: Precision) -> Result<Vec<f64>> {
+        let x = self.parts.columns.apply(points)?;
+        let mut out = self.basis.product(&x, &self.features, precision);
+        for row in out.chunks_exact_mut(self.q()) {
+            row.iter_mut().zip(&self.offsets).for_each(|(value, offset)| *value -= offset);
+        }
+        self.finite(&out, self.q())?;
+        Ok(out)
+    }
+
+    /// Novelty scores of `points`: squared distances in feature space, higher is more novel.
+    pub fn score(&self, points: &Points, precision: Precision) -> Result<Vec<f64>> {
+        let x = self.parts.columns.apply(points)?;
+        self.score_scaled(&x, precision)
+    }
+
+    pub(crate) fn score_scaled(&self, x: &Points, precision: Precision) -> Result<Vec<f64>> {
+        let q = self.q();
+        let products = self.basis.product(x, &self.novelty, precision);
+        let score = |(i, row): (usize, &[f64])| {
+            let own = self.kernel().eval(x.row(i), x.row(i));
+            let projected: f64 = row[..q].iter().zip(&self.offsets).map(|(y, o)| (y - o) * (y - o)).sum();
+            // Below zero by rounding only: it is a squared distance.
+            let score = own - 2.0 * row[q] + self.mean_norm - projected;
+            if score < 0.0 { 0.0 } else { score }
+        };
+        let scores: Vec<f64> = products.par_chunks_exact(q + 1).enumerate().map(score).collect();
+        self.finite(&scores, 1)?;
+        Ok(scores)
+    }
+
+    /// How far a score can be from the one with the mean unprojected.
+    pub fn score_error(&self, score: f64) -> f64 {
+        2.0 * (self.parts.mean_lost * score).sqrt() + self.parts.mean_lost
+    }
+
+    fn finite(&self, values: &[f64], columns: usize) -> Result<()> {
+        match values.par_iter().position_first(|v| !v.is_finite()) {
+            Some(at) => Err(Error::Overflow { kernel: self.parts.kernel.name.clone(), row: at / columns }),
+            None => Ok(()),
+        }
+    }
+}
+
+impl Parts {
+    /// Shapes agree and numbers are finite: what a reader must know before it trusts a file.
+    fn check(&self) -> Result<()> {
+        let (m, q, d) = (self.support.n(), self.coefficients.ncols(), self.support.d());
+        let shape = |what: &str, found: usize, expected: usize| match found == expected {
+            true => Ok(()),
+            false => Err(Error::file(format!("{what} has {found} entries, expected {expected}"))),
+        };
+        shape("coefficients", self.coefficients.nrows(), m)?;
+        shape("means", self.means.len(), m)?;
+        shape("mean", self.mean.len(), m)?;
+        shape("variances", self.variances.len(), q)?;
+        shape("shift", self.columns.shift.len(), d)?;
+        shape("scale", self.columns.scale.len(), d)?;
+        if let Some(names) = &self.columns.names {
+            shape("names", names.len(), d)?;
+        }
+        if let Some(rows) = &self.rows {
+            shape("rows", rows.len(), m)?;
+            if rows.windows(2).any(|w| w[0] >= w[1]) || rows.last().is_some_and(|&last| last >= self.n) {
+                return Err(Error::file("rows are not increasing numbers below n"));
+            }
+        }
+        let columns = (0..q).flat_map(|j| self.coefficients.col(j).iter());
+        let vectors = [&self.means, &self.mean, &self.variances, &self.columns.shift, &self.columns.scale];
+        let scalars = [self.total_variance, self.mean_lost, self.fidelity];
+        if columns.chain(vectors.into_iter().flatten()).chain(&scalars).any(|v| !v.is_finite()) {
+            return Err(Error::file("a value is not finite"));
+        }
+        if self.columns.scale.iter().any(|s| *s <= 0.0) {
+            return Err(Error::file("a column's scale is not positive"));
+        }
+        if q == 0 || self.n == 0 || self.mean_lost < 0.0 || self.variances.iter().any(|v| *v < 0.0) {
+            return Err(Error::file("no components, no rows, or a negative variance"));
+        }
+        self.scores.check()
+    }
+}
+
+/// Order statistics of the training scores: a threshold and p-values without keeping them all.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Scores {
+    /// Training rows that were scored.
+    pub count: usize,
+    /// Share of them at or below the threshold.
+    pub quantile: f64,
+    /// Scores above it are novel.
+    pub threshold: f64,
+    /// Some of the sorted scores, increasing …
+    pub values: Vec<f64>,
+    /// … and how many of all are at least as high.
+    pub at_least: Vec<usize>,
+}
+
+/// The highest scores are kept one by one, the rest on a grid of ranks: this many of each.
+const KEPT_SCORES: usize = 1000;
+
+impl Scores {
+    /// Summarises training scores; `quantile` of them lie below the threshold.
+    pub(crate) fn new(mut all: Vec<f64>, quantile: f64) -> Scores {
+        all.sort_by(f64::total_cmp);
+        let count = all.len();
+        let position = quantile * (count - 1) as f64;
+        let (below, above) = (all[position.floor() as usize], all[position.ceil() as usize]);
+        let threshold = below + (above - below) * position.fract();
+        let step = count.saturating_sub(KEPT_SCORES).div_ceil(KEPT_SCORES).max(1);
+        let kept = |i: &usize| i % step == 0 || i + KEPT_SCORES >= count;
+        let ranks: Vec<usize> = (0..count).filter(kept).collect();
+        let first_equal = |i: usize| all.partition_point(|v| *v < all[i]);
+        Scores {
+            count,
+            quantile,
+            threshold,
+            values: ranks.iter().map(|&i| all[i]).collect(),
+            at_least: ranks.iter().map(|&i| count - first_equal(i)).collect(),
+        }
+    }
+
+    /// `(1 + number of training scores at least as high) / (1 + number of training scores)`; between stored
+    /// scores the larger p.
+    pub fn p_value(&self, score: f64) -> f64 {
+        let above = self.values.partition_point(|v| *v < score);
+        let exact = self.values.get(above).filter(|v| **v == score).map(|_| self.at_least[above]);
+        let at_least = match (exact, above) {
+            (Some(count), _) => count,
+            (None, 0) => self.count,
+            // All scores above the highest stored one below `score`: at most those not below it, less itself.
+            (None, i) => self.at_least[i - 1] - 1,
+        };
+        (1 + at_least) as f64 / (1 + self.count) as f64
+    }
+
+    fn check(&self) -> Result<()> {
+        let increasing = self.values.windows(2).all(|w| w[0] <= w[1]);
+        let decreasing = self.at_least.windows(2).all(|w| w[0] >= w[1]);
+        let inside = self.at_least.iter().all(|&c| c >= 1 && c <= self.count);
+        let sound = self.values.len() == self.at_least.len() && !self.values.is_empty();
+        let finite = self.values.iter().chain([&self.threshold, &self.quantile]).all(|v| v.is_finite());
+        match increasing && decreasing && inside && sound && finite {
+            true => Ok(()),
+            false => Err(Error::file("the training scores are not in order")),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn scores_summarise_exactly_when_few() {
+        let scores = Scores::new(vec![3.0, 1.0, 2.0, 2.0], 0.5);
+        assert_eq!(scores.threshold, 2.0);
+        let p = |s| (scores.p_value(s) * 5.0).round() as usize;
+        assert_eq!([p(0.0), p(1.0), p(1.5), p(2.0), p(2.5), p(3.0), p(4.0)], [5, 5, 4, 4, 2, 2, 1]);
+    }
+
+    #[test]
+    fn many_scores_keep_the_tail_and_bound_the_rest() {
+        let all: Vec<f64> = (0..50_000).map(|i| i as f64).collect();
+        let scores = Scores::new(all, 0.95);
+        assert!((scores.threshold - 0.95 * 49_999.0).abs() < 1e-9);
+        assert!(scores.values.len() <= 2 * KEPT_SCORES + 1);
+        for s in [0.0, 17.5, 12_345.6, 48_999.5, 49_500.0, 49_999.0, 60_000.0] {
+            let truth = (1.0 + (0..50_000).filter(|&i| i as f64 >= s).count() as f64) / 50_001.0;
+            let found = scores.p_value(s);
+            assert!(found >= truth - 1e-12 && found <= truth + 0.0011, "{s}: {found} {truth}");
+            if s >= 49_000.0 {
+                assert!((found - truth).abs() < 1e-12, "{s}: the tail is exact");
+            }
+        }
+    }
+}

@@ -1,0 +1,122 @@
+//! Points: finite, rectangular rows of numbers. The only place that looks for NaN.
+
+use std::borrow::Cow;
+use std::ops::Range;
+
+use rayon::prelude::*;
+
+use crate::error::{Error, Result};
+
+/// `n` rows of `d` finite numbers, row after row, owned or borrowed from the caller without a copy.
+///
+/// ```
+/// let points = skpca::Points::new(2, vec![0.0, 1.0, 2.0, 3.0])?;
+/// assert_eq!((points.n(), points.d(), points.row(1)), (2, 2, &[2.0, 3.0][..]));
+/// assert!(skpca::Points::new(2, vec![0.0, f64::NAN]).is_err());
+/// # Ok::<(), skpca::Error>(())
+/// ```
+#[derive(Clone, Debug, PartialEq)]
+pub struct Points<'a> {
+    d: usize,
+    values: Cow<'a, [f64]>,
+}
+
+impl<'a> Points<'a> {
+    /// Rows of `d` values each; refuses an empty table, a ragged one, and values that are not finite.
+    pub fn new(d: usize, values: impl Into<Cow<'a, [f64]>>) -> Result<Points<'a>> {
+        let values = values.into();
+        if d == 0 {
+            return Err(Error::Empty { what: "columns" });
+        }
+        if values.is_empty() {
+            return Err(Error::Empty { what: "rows" });
+        }
+        if values.len() % d != 0 {
+            return Err(Error::Shape { rows: values.len().div_ceil(d), columns: d, values: values.len() });
+        }
+        match values.par_iter().position_first(|v| !v.is_finite()) {
+            Some(at) => Err(Error::NotFinite { row: at / d, column: at % d, value: values[at] }),
+            None => Ok(Points { d, values }),
+        }
+    }
+
+    /// Number of rows.
+    pub fn n(&self) -> usize {
+        self.values.len() / self.d
+    }
+
+    /// Number of columns.
+    pub fn d(&self) -> usize {
+        self.d
+    }
+
+    /// Row `i`.
+    pub fn row(&self, i: usize) -> &[f64] {
+        &self.values[i * self.d..(i + 1) * self.d]
+    }
+
+    /// Rows in order.
+    pub fn rows(&self) -> std::slice::ChunksExact<'_, f64> {
+        self.values.chunks_exact(self.d)
+    }
+
+    /// All values, row after row.
+    pub fn values(&self) -> &[f64] {
+        &self.values
+    }
+
+    /// A run of rows, borrowed.
+    pub fn slice(&self, rows: Range<usize>) -> Points<'_> {
+        Points { d: self.d, values: Cow::Borrowed(&self.values[rows.start * self.d..rows.end * self.d]) }
+    }
+
+    /// The same points, owned.
+    pub fn into_owned(self) -> Points<'static> {
+        Points { d: self.d, values: Cow::Owned(self.values.into_owned()) }
+    }
+
+    /// The named rows, copied in the order given.
+    pub fn select(&self, rows: &[usize]) -> Points<'static> {
+        let values: Vec<f64> = rows.iter().flat_map(|&i| self.row(i)).copied().collect();
+        Points { d: self.d, values: Cow::Owned(values) }
+    }
+
+    /// The mean row, as a running mean so that huge values do not overflow.
+    pub(crate) fn mean(&self) -> Vec<f64> {
+        let mut mean = vec![0.0; self.d];
+        for (count, row) in self.rows().enumerate() {
+            for (m, v) in mean.iter_mut().zip(row) {
+                // Not (v − m)/count: the difference of two huge values may overflow.
+                *m += v / (count + 1) as f64 - *m / (count + 1) as f64;
+            }
+        }
+        mean
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn refuses_what_is_not_a_table_of_finite_numbers() {
+        let message = |d, values: Vec<f64>| Points::new(d, values).unwrap_err().to_string();
+        assert_eq!(message(0, vec![]), "the data have no columns");
+        assert_eq!(message(2, vec![]), "the data have no rows");
+        assert_eq!(message(2, vec![1.0, 2.0, 3.0]), "3 values do not fill 2 rows × 2 columns");
+        assert_eq!(
+            message(2, vec![1.0, 2.0, f64::NAN, 3.0]),
+            "row 1, column 0 (from 0): NaN is not a finite number"
+        );
+        assert_eq!(
+            message(1, vec![1.0, f64::NEG_INFINITY, f64::NAN]),
+            "row 1, column 0 (from 0): -inf is not a finite number"
+        );
+    }
+
+    #[test]
+    fn mean_of_huge_values_is_finite() {
+        let points = Points::new(1, vec![f64::MAX, -f64::MAX, f64::MAX]).unwrap();
+        assert!(points.mean()[0].is_finite());
+    }
+}

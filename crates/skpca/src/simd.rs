@@ -1,0 +1,455 @@
+//! The one room with `unsafe`: register tiles for the hot loop, behind a safe face.
+//!
+//! Two operations on packed panels, for `f64` and `f32`, on every instruction set we know:
+//!
+//! ```text
+//! kernel_panel   out[j][i] = g( u_i + w_j + Σ_k x[k][i] · z[k][j] )      or  − Σ_k |x[k][i] − z[k][j]|
+//! product_panel  out[c][i] += Σ_j k[j][i] · a[j][c]
+//! ```
+//!
+//! with `g` = 2^t or nothing. A panel holds `rows` query rows side by side (`x[k][i]` at `k · rows + i`), so
+//! one vector register holds the same coordinate of several queries and every query is computed by the
+//! same instructions in the same order, whatever its neighbours are: a batch of one equals a batch of many.
+//!
+//! Safety: the face checks every slice length against the tile shape before a pointer is made, and picks
+//! only instruction sets that the processor was asked for at run time.
+
+use std::sync::OnceLock;
+
+/// A number type the tiles work in.
+pub(crate) trait Element: Copy + Default + Send + Sync + PartialEq + 'static {
+    fn from_f64(value: f64) -> Self;
+    fn to_f64(self) -> f64;
+    /// The type's packed instructions on one instruction set.
+    fn tiles(level: Level) -> Tiles<Self>;
+}
+
+/// What a tile sums over the coordinates.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Inner {
+    /// `+ Σ x_k z_k`
+    Dot,
+    /// `− Σ |x_k − z_k|`
+    Manhattan,
+}
+
+/// An instruction set.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Level {
+    Portable,
+    #[cfg(target_arch = "x86_64")]
+    Avx2,
+    #[cfg(target_arch = "x86_64")]
+    Avx512,
+}
+
+impl Level {
+    /// Every instruction set of this machine, the best last.
+    pub(crate) fn available() -> Vec<Level> {
+        let mut levels = vec![Level::Portable];
+        #[cfg(target_arch = "x86_64")]
+        {
+            if is_x86_feature_detected!("avx2") && is_x86_feature_detected!("fma") {
+                levels.push(Level::Avx2);
+            }
+            if is_x86_feature_detected!("avx512f") {
+                levels.push(Level::Avx512);
+            }
+        }
+        levels
+    }
+
+    pub(crate) fn best() -> Level {
+        static BEST: OnceLock<Level> = OnceLock::new();
+        *BEST.get_or_init(|| *Level::available().last().expect("portable is always there"))
+    }
+}
+
+/// One kernel panel: see the module's formula. `last` applies `g`; `first` starts from `u_i + w_j`, otherwise
+/// from what `out` holds (the coordinates come in several runs).
+pub(crate) struct KernelPanel<'a, E> {
+    pub inner: Inner,
+    pub exp2: bool,
+    pub first: bool,
+    pub depth: usize,
+    pub x: &'a [E],
+    pub row_term: &'a [E],
+    pub z: &'a [E],
+    pub point_term: &'a [E],
+}
+
+type KernelFn<E> = unsafe fn(&KernelPanel<E>, &mut [E]);
+type ProductFn<E> = unsafe fn(usize, usize, &[E], &[E], &mut [E]);
+
+/// The tile operations of one element type on one instruction set.
+#[derive(Clone, Copy)]
+pub(crate) struct Tiles<E> {
+    /// Query rows in a panel.
+    pub rows: usize,
+    /// Points in a panel; also the most columns of one product.
+    pub points: usize,
+    kernel: KernelFn<E>,
+    product: ProductFn<E>,
+}
+
+impl<E: Element> Tiles<E> {
+    /// `out[panel][j][i]`, `rows · points` values a panel of points.
+    pub(crate) fn kernel_panel(&self, panel: &KernelPanel<E>, out: &mut [E]) {
+        let panels = panel.point_term.len() / self.points;
+        assert_eq!(panel.point_term.len(), panels * self.points);
+        assert_eq!(panel.row_term.len(), self.rows);
+        assert_eq!(panel.x.len(), panel.depth * self.rows);
+        assert_eq!(panel.z.len(), panels * panel.depth * self.points);
+        assert_eq!(out.len(), panels * self.points * self.rows);
+        // SAFETY: the lengths above are what the tile reads and writes; the instruction set was detected.
+        unsafe { (self.kernel)(panel, out) }
+    }
+
+    /// `out[c][i] += Σ_j k[j][i] a[j][c]` for `length` points and `columns ≤ points` columns.
+    pub(crate) fn product_panel(&self, length: usize, columns: usize, k: &[E], a: &[E], out: &mut [E]) {
+        assert!(columns <= self.points);
+        assert_eq!(k.len(), length * self.rows);
+        assert_eq!(a.len(), length * columns);
+        assert_eq!(out.len(), columns * self.rows);
+        // SAFETY: as above.
+        unsafe { (self.product)(length, columns, k, a, out) }
+    }
+}
+
+/// A vector register. Every function must be called only where its instruction set is enabled.
+trait Vector: Copy {
+    type E: Element;
+    const LANES: usize;
+    unsafe fn splat(value: Self::E) -> Self;
+    unsafe fn load(from: *const Self::E) -> Self;
+    unsafe fn store(self, to: *mut Self::E);
+    unsafe fn add(self, other: Self) -> Self;
+    /// `self · b + c`
+    unsafe fn fma(self, b: Self, c: Self) -> Self;
+    /// `self − |a − b|`
+    unsafe fn minus_distance(self, a: Self, b: Self) -> Self;
+    /// `2^self` for `self` up to a few ulps above zero; at least 2 to the smallest normal exponent.
+    unsafe fn exp2(self) -> Self;
+}
+
+/// 2^r on |r| ≤ ½ as 1 + r·s(r), minimax in relative error: 3.0e-16 (found by Remez exchange).
+const EXP2_F64: [f64; 11] = [
+    1.0,
+    0.693_147_180_559_951_6,
+    0.240_226_506_959_104_72,
+    0.055_504_108_664_346_584,
+    0.009_618_129_107_380_714,
+    0.001_333_355_824_648_072,
+    0.000_154_035_308_008_182_56,
+    0.000_015_252_647_747_695_92,
+    1.321_523_563_477_603_9e-6,
+    1.021_050_645_881_614_5e-7,
+    7.111_758_687_557_852e-9,
+];
+
+/// The same for single precision: 2.6e-9.
+const EXP2_F32: [f32; 7] = [
+    1.0,
+    0.693_147_2,
+    0.240_226_53,
+    0.055_503_106,
+    0.009_617_693,
+    0.001_340_664_4,
+    0.000_155_946_78,
+];
+
+/// Adding this rounds to an integer, which then stands in the low bits.
+const ROUND_F64: f64 = 1.5 * (1u64 << 52) as f64;
+const ROUND_F32: f32 = 1.5 * (1u32 << 23) as f32;
+const LOWEST_F64: f64 = -1022.0;
+const LOWEST_F32: f32 = -126.0;
+
+/// One tile: `V::LANES · RV` rows by `NP` points, accumulators in registers.
+#[inline(always)]
+unsafe fn accumulate<V: Vector, const RV: usize, const NP: usize, const MANHATTAN: bool>(
+    depth: usize,
+    x: *const V::E,
+    z: *const V::E,
+    mut acc: [[V; RV]; NP],
+) -> [[V; RV]; NP] {
+    // SAFETY: the caller vouches for depth · RV · LANES values at x and depth · NP at z.
+    unsafe {
+        for k in 0..depth {
+            let mut row = [V::splat(V::E::default()); RV];
+            for (v, value) in row.iter_mut().enumerate() {
+                *value = V::load(x.add((k * RV + v) * V::LANES));
+            }
+            for (j, sums) in acc.iter_mut().enumerate() {
+                let point = V::splat(*z.add(k * NP + j));
+                for (sum, &value) in sums.iter_mut().zip(&row) {
+                    *sum = if MANHATTAN { sum.minus_distance(value, point) } else { value.fma(point, *sum) };
+                }
+            }
+        }
+    }
+    acc
+}
+
+#[inline(always)]
+unsafe fn kernel_panel<V: Vector, const RV: usize, const NP: usize, const MANHATTAN: bool>(
+    panel: &KernelPanel<V::E>,
+    out: &mut [V::E],
+) {
+    let rows = RV * V::LANES;
+    // SAFETY: `Tiles::kernel_panel` checked the lengths.
+    unsafe {
+        for p in 0..panel.point_term.len() / NP {
+            let out = out.as_mut_ptr().add(p * NP * rows);
+            let mut acc = [[V::splat(V::E::default()); RV]; NP];
+            for (j, sums) in acc.iter_mut().enumerate() {
+                let term = V::splat(*panel.point_term.as_ptr().add(p * NP + j));
+                for (v, sum) in sums.iter_mut().enumerate() {
+                    *sum = if panel.first {
+                        V::load(panel.row_term.as_ptr().add(v * V::LANES)).add(term)
+                    } else {
+                        V::load(out.add(j * rows + v * V::LANES))
+                    };
+                }
+            }
+            let z = panel.z.as_ptr().add(p * panel.depth * NP);
+            let acc = accumulate::<V, RV, NP, MANHATTAN>(panel.depth, panel.x.as_ptr(), z, acc);
+            for (j, sums) in acc.iter().enumerate() {
+                for (v, sum) in sums.iter().enumerate() {
+                    let value = if panel.exp2 { sum.exp2() } else { *sum };
+                    value.store(out.add(j * rows + v * V::LANES));
+                }
+            }
+        }
+    }
+}
+
+#[inline(always)]
+unsafe fn product<V: Vector, const RV: usize, const NP: usize>(length: usize, k: &[V::E], a: &[V::E], out: &mut [V::E]) {
+    // SAFETY: `Tiles::product_panel` checked the lengths.
+    unsafe {
+        let zero = [[V::splat(V::E::default()); RV]; NP];
+        let acc = accumulate::<V, RV, NP, false>(length, k.as_ptr(), a.as_ptr(), zero);
+        for (c, sums) in acc.iter().enumerate() {
+            for (v, sum) in sums.iter().enumerate() {
+                let to = out.as_mut_ptr().add((c * RV + v) * V::LANES);
+                sum.add(V::load(to)).store(to);
+            }
+        }
+    }
+}
+
+/// Makes the `Tiles` of a vector type: the same generic tiles, compiled once per instruction set.
+macro_rules! tiles {
+    ($module:ident, $vector:ty, [$($features:literal)?], $rv:literal, $np:literal, [$($width:literal),*]) => {
+        mod $module {
+            use super::*;
+            type E = <$vector as Vector>::E;
+
+            $(#[target_feature(enable = $features)])?
+            unsafe fn kernel(panel: &KernelPanel<E>, out: &mut [E]) {
+                // SAFETY: forwarded from `Tiles`.
+                unsafe {
+                    match panel.inner {
+                        Inner::Dot => kernel_panel::<$vector, $rv, $np, false>(panel, out),
+                        Inner::Manhattan => kernel_panel::<$vector, $rv, $np, true>(panel, out),
+                    }
+                }
+            }
+
+            $(#[target_feature(enable = $features)])?
+            unsafe fn product_of(length: usize, columns: usize, k: &[E], a: &[E], out: &mut [E]) {
+                // SAFETY: forwarded from `Tiles`.
+                unsafe {
+                    match columns {
+                        $($width => product::<$vector, $rv, $width>(length, k, a, out),)*
+                        _ => unreachable!("at most {} columns a panel", $np),
+                    }
+                }
+            }
+
+            pub(super) const TILES: Tiles<E> = Tiles {
+                rows: $rv * <$vector as Vector>::LANES,
+                points: $np,
+                kernel,
+                product: product_of,
+            };
+        }
+    };
+}
+
+/// Plain arrays: whatever the compiler makes of them.
+#[derive(Clone, Copy)]
+struct Plain<E>([E; 4]);
+
+macro_rules! plain {
+    ($element:ty, $poly:ident, $round:ident, $lowest:ident, $mantissa:literal) => {
+        impl Vector for Plain<$element> {
+            type E = $element;
+            const LANES: usize = 4;
+            #[inline(always)]
+            unsafe fn splat(value: $element) -> Self {
+                Plain([value; 4])
+            }
+            #[inline(always)]
+            unsafe fn load(from: *const $element) -> Self {
+                // SAFETY: the caller has four values there.
+                Plain(unsafe { from.cast::<[$element; 4]>().read_unaligned() })
+            }
+            #[inline(always)]
+            unsafe fn store(self, to: *mut $element) {
+                // SAFETY: the caller has four places there.
+                unsafe { to.cast::<[$element; 4]>().write_unaligned(self.0) }
+            }
+            #[inline(always)]
+            unsafe fn add(self, other: Self) -> Self {
+                Plain(std::array::from_fn(|i| self.0[i] + other.0[i]))
+            }
+            #[inline(always)]
+            unsafe fn fma(self, b: Self, c: Self) -> Self {
+                // Not fused: without the instruction `mul_add` is a library call.
+                Plain(std::array::from_fn(|i| self.0[i] * b.0[i] + c.0[i]))
+            }
+            #[inline(always)]
+            unsafe fn minus_distance(self, a: Self, b: Self) -> Self {
+                Plain(std::array::from_fn(|i| self.0[i] - (a.0[i] - b.0[i]).abs()))
+            }
+            #[inline(always)]
+            unsafe fn exp2(self) -> Self {
+                Plain(self.0.map(|t| {
+                    let t = t.max($lowest);
+                    let n = t + $round;
+                    let r = t - (n - $round);
+                    let p = $poly.iter().rev().fold(0.0, |sum, c| sum * r + c);
+                    <$element>::from_bits(p.to_bits().wrapping_add(n.to_bits() << $mantissa))
+                }))
+            }
+        }
+    };
+}
+plain!(f64, EXP2_F64, ROUND_F64, LOWEST_F64, 52);
+plain!(f32, EXP2_F32, ROUND_F32, LOWEST_F32, 23);
+
+#[cfg(target_arch = "x86_64")]
+use std::arch::x86_64::*;
+
+#[cfg(target_arch = "x86_64")]
+macro_rules! x86_vector {
+    ($vector:ty, $element:ty, $lanes:literal, $poly:ident, $round:ident, $lowest:ident, $mantissa:literal,
+     $set1:ident, $loadu:ident, $storeu:ident, $add:ident, $sub:ident, $fmadd:ident, $max:ident,
+     $to_bits:ident, $from_bits:ident, $shift:ident, $add_bits:ident) => {
+        impl Vector for $vector {
+            type E = $element;
+            const LANES: usize = $lanes;
+            #[inline(always)]
+            unsafe fn splat(value: $element) -> Self {
+                unsafe { $set1(value) }
+            }
+            #[inline(always)]
+            unsafe fn load(from: *const $element) -> Self {
+                unsafe { $loadu(from) }
+            }
+            #[inline(always)]
+            unsafe fn store(self, to: *mut $element) {
+                unsafe { $storeu(to, self) }
+            }
+            #[inline(always)]
+            unsafe fn add(self, other: Self) -> Self {
+                unsafe { $add(self, other) }
+            }
+            #[inline(always)]
+            unsafe fn fma(self, b: Self, c: Self) -> Self {
+                unsafe { $fmadd(self, b, c) }
+            }
+            #[inline(always)]
+            unsafe fn minus_distance(self, a: Self, b: Self) -> Self {
+                unsafe { $sub(self, $max($sub(a, b), $sub(b, a))) }
+            }
+            #[inline(always)]
+            unsafe fn exp2(self) -> Self {
+                unsafe {
+                    let t = $max(self, $set1($lowest));
+                    let n = $add(t, $set1($round));
+                    let r = $sub(t, $sub(n, $set1($round)));
+                    let mut p = $set1($poly[$poly.len() - 1]);
+                    for c in $poly[..$poly.len() - 1].iter().rev() {
+                        p = $fmadd(p, r, $set1(*c));
+                    }
+                    // n's low bits, shifted into the exponent, multiply by 2^n.
+                    $from_bits($add_bits($to_bits(p), $shift::<$mantissa>($to_bits(n))))
+                }
+            }
+        }
+    };
+}
+
+#[cfg(target_arch = "x86_64")]
+x86_vector!(
+    __m256d, f64, 4, EXP2_F64, ROUND_F64, LOWEST_F64, 52,
+    _mm256_set1_pd, _mm256_loadu_pd, _mm256_storeu_pd, _mm256_add_pd, _mm256_sub_pd, _mm256_fmadd_pd, _mm256_max_pd,
+    _mm256_castpd_si256, _mm256_castsi256_pd, _mm256_slli_epi64, _mm256_add_epi64
+);
+#[cfg(target_arch = "x86_64")]
+x86_vector!(
+    __m256, f32, 8, EXP2_F32, ROUND_F32, LOWEST_F32, 23,
+    _mm256_set1_ps, _mm256_loadu_ps, _mm256_storeu_ps, _mm256_add_ps, _mm256_sub_ps, _mm256_fmadd_ps, _mm256_max_ps,
+    _mm256_castps_si256, _mm256_castsi256_ps, _mm256_slli_epi32, _mm256_add_epi32
+);
+#[cfg(target_arch = "x86_64")]
+x86_vector!(
+    __m512d, f64, 8, EXP2_F64, ROUND_F64, LOWEST_F64, 52,
+    _mm512_set1_pd, _mm512_loadu_pd, _mm512_storeu_pd, _mm512_add_pd, _mm512_sub_pd, _mm512_fmadd_pd, _mm512_max_pd,
+    _mm512_castpd_si512, _mm512_castsi512_pd, _mm512_slli_epi64, _mm512_add_epi64
+);
+#[cfg(target_arch = "x86_64")]
+x86_vector!(
+    __m512, f32, 16, EXP2_F32, ROUND_F32, LOWEST_F32, 23,
+    _mm512_set1_ps, _mm512_loadu_ps, _mm512_storeu_ps, _mm512_add_ps, _mm512_sub_ps, _mm512_fmadd_ps, _mm512_max_ps,
+    _mm512_castps_si512, _mm512_castsi512_ps, _mm512_slli_epi32, _mm512_add_epi32
+);
+
+tiles!(plain_f64, Plain<f64>, [], 2, 4, [1, 2, 3, 4]);
+tiles!(plain_f32, Plain<f32>, [], 2, 4, [1, 2, 3, 4]);
+#[cfg(target_arch = "x86_64")]
+tiles!(avx2_f64, __m256d, ["avx2,fma"], 2, 6, [1, 2, 3, 4, 5, 6]);
+#[cfg(target_arch = "x86_64")]
+tiles!(avx2_f32, __m256, ["avx2,fma"], 2, 6, [1, 2, 3, 4, 5, 6]);
+#[cfg(target_arch = "x86_64")]
+tiles!(avx512_f64, __m512d, ["avx512f"], 2, 12, [1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12]);
+#[cfg(target_arch = "x86_64")]
+tiles!(avx512_f32, __m512, ["avx512f"], 2, 12, [1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12]);
+
+impl Element for f64 {
+    fn from_f64(value: f64) -> f64 {
+        value
+    }
+    fn to_f64(self) -> f64 {
+        self
+    }
+    fn tiles(level: Level) -> Tiles<f64> {
+        match level {
+            Level::Portable => plain_f64::TILES,
+            #[cfg(target_arch = "x86_64")]
+            Level::Avx2 => avx2_f64::TILES,
+            #[cfg(target_arch = "x86_64")]
+            Level::Avx512 => avx512_f64::TILES,
+        }
+    }
+}
+
+impl Element for f32 {
+    fn from_f64(value: f64) -> f32 {
+        value as f32
+    }
+    fn to_f64(self) -> f64 {
+        f64::from(self)
+    }
+    fn tiles(level: Level) -> Tiles<f32> {
+        match level {
+            Level::Portable => plain_f32::TILES,
+            #[cfg(target_arch = "x86_64")]
+            Level::Avx2 => avx2_f32::TILES,
+            #[cfg(target_arch = "x86_64")]
+            Level::Avx512 => avx512_f32::TILES,
+        }
+    }
+}

@@ -1,0 +1,421 @@
+//! Spectra: leading eigenpairs without full decompositions, and Rayleigh–Ritz on a support.
+//!
+//! ```text
+//! exact KPCA        K̃ u = λ u,   K̃ = H K H,  H = I − 11ᵀ/n        block Krylov, K never stored if it is large
+//! Rayleigh–Ritz     C b = λ K_zz b,  bᵀ K_zz b = 1                  best components in the span of a support
+//!                   C = Σ_j (k_z(x_j) − μ)(k_z(x_j) − μ)ᵀ,  μ = (1/n) Σ_j k_z(x_j)
+//! ```
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+
+use faer::{Mat, MatRef};
+use rayon::prelude::*;
+
+use crate::blocks;
+use crate::dense;
+use crate::error::{Error, Result};
+use crate::factor::{Factor, Stop, diagonal, gram};
+use crate::gram::{Basis, Precision};
+use crate::kernel::Kernel;
+use crate::points::Points;
+use crate::random::Random;
+use crate::watch::{Watch, check};
+
+/// Eigenvalues below this share of the largest belong to the null space.
+const RANK: f64 = 1e-11;
+/// A Ritz value this far below zero (as a share of the largest) shows an indefinite kernel.
+const NEGATIVE: f64 = 1e-8;
+/// Below this size a full decomposition is cheaper than iterating.
+const DENSE: usize = 192;
+/// A kernel matrix is kept in memory up to this size …
+const STORED: usize = 256 << 20;
+/// … and up to this one where rows are so wide that computing it again costs more than reading it.
+const STORED_WIDE: usize = 4 << 30;
+const WIDE: usize = 64;
+
+/// A symmetric matrix known by its products.
+pub(crate) trait Operator: Sync {
+    fn dim(&self) -> usize;
+    fn apply(&self, v: MatRef<f64>) -> Mat<f64>;
+}
+
+/// A stored matrix.
+impl Operator for Mat<f64> {
+    fn dim(&self) -> usize {
+        self.nrows()
+    }
+    fn apply(&self, v: MatRef<f64>) -> Mat<f64> {
+        dense::product(self.as_ref(), v)
+    }
+}
+
+/// Leading eigenpairs, largest first, and how they were found.
+pub(crate) struct Pairs {
+    pub values: Vec<f64>,
+    pub vectors: Mat<f64>,
+    /// Products with the operator.
+    pub rounds: usize,
+    /// Largest `‖K u − λ u‖ / λ₁` of the pairs returned.
+    pub residual: f64,
+    pub converged: bool,
+}
+
+/// How well eigenpairs are found: `‖K u − λ u‖ ≤ tolerance · λ₁`, in at most `rounds` products.
+#[derive(Clone, Copy)]
+pub(crate) struct Accuracy {
+    pub tolerance: f64,
+    pub rounds: usize,
+}
+
+impl Default for Accuracy {
+    fn default() -> Accuracy {
+        Accuracy { tolerance: 1e-11, rounds: 500 }
+    }
+}
+
+/// The `q` leading eigenpairs (fewer if the rank is lower) by block Krylov iteration with thick restarts.
+pub(crate) fn top(
+    operator: &dyn Operator,
+    q: usize,
+    accuracy: Accuracy,
+    seed: u64,
+    watch: &dyn Watch,
+) -> Result<Pairs> {
+    let n = operator.dim();
+    let block = q + (q / 2).clamp(4, 16);
+    let most = 10 * block;
+    if n <= DENSE.max(2 * block) {
+        return top_dense(operator, q);
+    }
+    let mut random = Random::new(seed, 3);
+    let start = Mat::from_fn(n, block, |_, _| random.normal());
+    let mut v = orthonormal(start, None);
+    let mut kv = operator.apply(v.as_ref());
+    let mut h = dense::product(v.transpose(), kv.as_ref());
+    for rounds in 1.. {
+        let (values, s) = dense::eigen(h.as_ref())?;
+        check_positive(&values)?;
+        let lead = s.as_ref().subcols(0, block.min(s.ncols()));
+        let (u, mut r) = (dense::product(v.as_ref(), lead), dense::product(kv.as_ref(), lead));
+        for (j, value) in values.iter().take(r.ncols()).enumerate() {
+            for i in 0..n {
+                r[(i, j)] -= value * u[(i, j)];
+            }
+        }
+        let residual = (0..q.min(r.ncols())).map(|j| r.col(j).norm_l2()).fold(0.0, f64::max) / values[0].abs().max(f64::MIN_POSITIVE);
+        let w = match residual <= accuracy.tolerance || rounds >= accuracy.rounds {
+            true => Mat::zeros(n, 0),
+            false => orthonormal(r, Some(v.as_ref())),
+        };
+        if w.ncols() == 0 {
+            let converged = residual <= accuracy.tolerance || rounds < accuracy.rounds;
+            return Ok(trimmed(values, u, q, Pairs { values: vec![], vectors: Mat::new(), rounds, residual, converged }));
+        }
+        check(watch, "eigenvectors", progress(residual, accuracy.tolerance))?;
+        if v.ncols() + w.ncols() > most {
+            let keep = s.as_ref().subcols(0, 3 * block);
+            (v, kv) = (dense::product(v.as_ref(), keep), dense::product(kv.as_ref(), keep));
+            h = Mat::from_fn(3 * block, 3 * block, |i, j| if i == j { values[i] } else { 0.0 });
+        }
+        let kw = operator.apply(w.as_ref());
+        let (v_kw, w_kw) = (dense::product(v.transpose(), kw.as_ref()), dense::product(w.transpose(), kw.as_ref()));
+        h = grown(&h, &v_kw, &w_kw);
+        v = dense::beside(v.as_ref(), w.as_ref());
+        kv = dense::beside(kv.as_ref(), kw.as_ref());
+    }
+    unreachable!("the loop returns")
+}
+
+/// The whole decomposition, for small operators.
+fn top_dense(operator: &dyn Operator, q: usize) -> Result<Pairs> {
+    let n = operator.dim();
+    let (values, u) = dense::eigen(operator.apply(Mat::<f64>::identity(n, n).as_ref()).as_ref())?;
+    check_positive(&values)?;
+    let status = Pairs { values: vec![], vectors: Mat::new(), rounds: 1, residual: 0.0, converged: true };
+    Ok(trimmed(values, u, q, status))
+}
+
+fn check_positive(values: &[f64]) -> Result<()> {
+    match (values.first(), values.last()) {
+        (Some(&first), Some(&last)) if last < -NEGATIVE * first.abs() => {
+            Err(Error::NotPositive { kernel: String::new(), value: last })
+        }
+        _ => Ok(()),
+    }
+}
+
+/// The first `q` pairs whose values are above the rank's floor.
+fn trimmed(mut values: Vec<f64>, u: Mat<f64>, q: usize, status: Pairs) -> Pairs {
+    let floor = RANK * values.first().copied().unwrap_or(0.0);
+    let count = values.iter().take(q.min(u.ncols())).take_while(|v| **v > floor).count();
+    values.truncate(count);
+    Pairs { values, vectors: u.as_ref().subcols(0, count).to_owned(), ..status }
+}
+
+/// Convergence is geometric: progress is the share of digits gained.
+fn progress(residual: f64, tolerance: f64) -> f64 {
+    (residual.max(1e-300).ln() / tolerance.ln()).clamp(0.0, 1.0)
+}
+
+/// `[h  a; aᵀ  b]`, symmetric.
+fn grown(h: &Mat<f64>, a: &Mat<f64>, b: &Mat<f64>) -> Mat<f64> {
+    let k = h.nrows();
+    Mat::from_fn(k + b.nrows(), k + b.nrows(), |i, j| match (i < k, j < k) {
+        (true, true) => h[(i, j)],
+        (true, false) => a[(i, j - k)],
+        (false, true) => a[(j, i - k)],
+        (false, false) => 0.5 * (b[(i - k, j - k)] + b[(j - k, i - k)]),
+    })
+}
+
+/// An orthonormal basis of what `w` adds to `v`: projected twice, scaled through its Gram matrix
+/// (Stathopoulos & Wu 2002), dependent columns dropped.
+fn orthonormal(mut w: Mat<f64>, v: Option<MatRef<f64>>) -> Mat<f64> {
+    for j in 0..w.ncols() {
+        let norm = w.col(j).norm_l2();
+        let scale = if norm > 0.0 { 1.0 / norm } else { 0.0 };
+        w.col_mut(j).iter_mut().for_each(|x| *x *= scale);
+    }
+    for _ in 0..3 {
+        if let Some(v) = v {
+            let overlap = dense::product(v.transpose(), w.as_ref());
+            dense::subtract_product(w.as_mut(), v, overlap.as_ref());
+        }
+        let gram = dense::product(w.transpose(), w.as_ref());
+        let Ok((values, s)) = dense::eigen(gram.as_ref()) else { return Mat::zeros(w.nrows(), 0) };
+        let count = values.iter().take_while(|x| **x > 1e-14 * values[0].max(1e-10)).count();
+        let scaled = Mat::from_fn(s.nrows(), count, |i, j| s[(i, j)] / values[j].sqrt());
+        w = dense::product(w.as_ref(), scaled.as_ref());
+    }
+    w
+}
+
+/// The centred (or plain) kernel matrix of `points`, stored or computed anew for each product.
+pub(crate) struct KernelOperator<'a> {
+    points: &'a Points<'a>,
+    basis: Basis,
+    center: bool,
+    stored: Option<Vec<Mat<f64>>>,
+}
+
+impl<'a> KernelOperator<'a> {
+    pub(crate) fn new(kernel: &Arc<dyn Kernel>, points: &'a Points<'a>, center: bool) -> KernelOperator<'a> {
+        let basis = Basis::new(kernel.clone(), points.slice(0..points.n()).into_owned());
+        let stored = stores(points.n(), points.d()).then(|| {
+            blocks::map(points.n(), |rows| {
+                let mut k = Mat::zeros(rows.len(), points.n());
+                basis.block(&points.slice(rows), k.as_mut());
+                k
+            })
+        });
+        KernelOperator { points, basis, center, stored }
+    }
+
+    /// `K v` without centring.
+    pub(crate) fn plain(&self, v: MatRef<f64>) -> Mat<f64> {
+        let (n, c) = (v.nrows(), v.ncols());
+        let Some(stored) = &self.stored else {
+            let weights = self.basis.weights(v.to_owned());
+            return dense::from_rows(n, c, &self.basis.product(self.points, &weights, Precision::Double));
+        };
+        let parts: Vec<Mat<f64>> = stored.par_iter().map(|k| dense::product(k.as_ref(), v)).collect();
+        let mut out = Mat::zeros(n, c);
+        for (part, rows) in parts.iter().zip(blocks::blocks(0..n)) {
+            out.as_mut().subrows_mut(rows.start, rows.len()).copy_from(part);
+        }
+        out
+    }
+}
+
+/// Whether the kernel matrix of n rows is kept.
+pub(crate) fn stores(n: usize, d: usize) -> bool {
+    let bytes = n.saturating_mul(n).saturating_mul(8);
+    bytes <= STORED || (d >= WIDE && bytes <= STORED_WIDE)
+}
+
+impl Operator for KernelOperator<'_> {
+    fn dim(&self) -> usize {
+        self.points.n()
+    }
+
+    fn apply(&self, v: MatRef<f64>) -> Mat<f64> {
+        if !self.center {
+            return self.plain(v);
+        }
+        let mut centred = v.to_owned();
+        center_columns(&mut centred);
+        let mut out = self.plain(centred.as_ref());
+        center_columns(&mut out);
+        out
+    }
+}
+
+fn center_columns(a: &mut Mat<f64>) {
+    let n = a.nrows() as f64;
+    for j in 0..a.ncols() {
+        let mean = a.col(j).sum() / n;
+        a.col_mut(j).iter_mut().for_each(|x| *x -= mean);
+    }
+}
+
+/// Everything a model needs to know of components in the span of a support.
+pub(crate) struct Expansion {
+    /// Rows of the support that are independent; the rest of the fields are over these.
+    pub kept: Vec<usize>,
+    /// m × q, `bᵀ K_zz b = 1`.
+    pub coefficients: Mat<f64>,
+    /// Variance sums along the components.
+    pub values: Vec<f64>,
+    /// `μ_i = (1/n) Σ_j k(z_i, x_j)`; zero if not centred.
+    pub means: Vec<f64>,
+    /// `β = K_zz⁻¹ μ`: the mean, projected on the support.
+    pub mean: Vec<f64>,
+    /// `Σ_j k(x_j, x_j) − ‖P φ(x_j)‖²` over all rows: what the span of the support does not hold.
+    pub residual_trace: f64,
+    /// `Σ_j k(x_j, x_j)`
+    pub trace: f64,
+}
+
+/// The best `q` components in the span of `support`, over all rows of `points`.
+pub(crate) fn ritz(
+    kernel: &Arc<dyn Kernel>,
+    points: &Points,
+    support: &Points<'static>,
+    q: usize,
+    center: bool,
+    watch: &dyn Watch,
+) -> Result<Expansion> {
+    let (kept, l) = independent(kernel, support)?;
+    let m = kept.len();
+    let basis = Basis::new(kernel.clone(), support.select(&kept));
+    let trace: f64 = diagonal(kernel, points)?.iter().sum();
+    let n = points.n() as f64;
+
+    let whiten = ill_conditioned(&l);
+    check(watch, "covariance", 0.0)?;
+    let (mut c, sums) = covariance(&basis, points, whiten.then_some(l.as_ref()), watch);
+    check(watch, "covariance", 1.0)?;
+    let mut mean = Mat::from_fn(m, 1, |i, _| sums[i] / n);
+    if !whiten {
+        dense::mirror(&mut c);
+        dense::solve_lower(l.as_ref(), c.as_mut());
+        dense::divide_by_transposed(c.as_mut(), l.as_ref());
+        dense::solve_lower(l.as_ref(), mean.as_mut());
+    }
+    let residual_trace = (trace - (0..m).map(|i| c[(i, i)]).sum::<f64>()).max(0.0);
+    if !center {
+        mean.fill(0.0);
+    }
+    for j in 0..m {
+        for i in j..m {
+            c[(i, j)] -= n * mean[(i, 0)] * mean[(j, 0)];
+        }
+    }
+    dense::mirror(&mut c);
+
+    let pairs = top(&c, q, Accuracy::default(), 0, &()).map_err(|e| named(e, kernel))?;
+    let mut coefficients = pairs.vectors;
+    dense::solve_lower_transposed(l.as_ref(), coefficients.as_mut());
+    fix_signs(&mut coefficients);
+    let means = dense::product(l.as_ref(), mean.as_ref());
+    dense::solve_lower_transposed(l.as_ref(), mean.as_mut());
+    // Dependent points may have left the kept ones in pivot order.
+    let mut order: Vec<usize> = (0..m).collect();
+    order.sort_by_key(|&i| kept[i]);
+    let column = |a: &Mat<f64>| order.iter().map(|&i| a[(i, 0)]).collect::<Vec<f64>>();
+    Ok(Expansion {
+        kept: order.iter().map(|&i| kept[i]).collect(),
+        coefficients: Mat::from_fn(m, coefficients.ncols(), |i, j| coefficients[(order[i], j)]),
+        values: pairs.values,
+        means: column(&means),
+        mean: column(&mean),
+        residual_trace,
+        trace,
+    })
+}
+
+/// Fills the kernel's name into an error that could not know it.
+pub(crate) fn named(error: Error, kernel: &Arc<dyn Kernel>) -> Error {
+    match error {
+        Error::NotPositive { value, .. } => Error::NotPositive { kernel: kernel.spec().name, value },
+        other => other,
+    }
+}
+
+/// The numbers of an independent subset of `support` and the Cholesky factor of its kernel matrix.
+fn independent(kernel: &Arc<dyn Kernel>, support: &Points<'static>) -> Result<(Vec<usize>, Mat<f64>)> {
+    let k = gram(kernel, support);
+    if let Some(l) = dense::cholesky(k.as_ref()).filter(|l| spread(l) > 1e-12) {
+        return Ok(((0..support.n()).collect(), l));
+    }
+    let factor = Factor::pivoted(kernel, support, Stop { rank: support.n(), residual: 0.0 }, 0, &())?;
+    let pivots = &factor.pivots;
+    let l = factor_rows(&factor, pivots);
+    Ok((pivots.clone(), l))
+}
+
+fn factor_rows(factor: &Factor, rows: &[usize]) -> Mat<f64> {
+    let values: Vec<Vec<f64>> = rows.iter().map(|&i| factor.row(i)).collect();
+    Mat::from_fn(rows.len(), rows.len(), |i, j| if j <= i { values[i][j] } else { 0.0 })
+}
+
+/// Smallest over largest squared pivot.
+fn spread(l: &Mat<f64>) -> f64 {
+    let pivots = (0..l.nrows()).map(|i| l[(i, i)] * l[(i, i)]);
+    let (low, high) = pivots.fold((f64::MAX, 0.0_f64), |(low, high), p| (low.min(p), high.max(p)));
+    low / high
+}
+
+/// With pivots this unequal, `L⁻¹ (Σ k kᵀ) L⁻ᵀ` loses too many digits, and each row is multiplied by `L⁻ᵀ` first.
+fn ill_conditioned(l: &Mat<f64>) -> bool {
+    spread(l) < 1e-6
+}
+
+/// The lower triangle of `Σ_j k_j k_jᵀ`, and `Σ_j k_j`, with `k_j = k_z(x_j)`, or `L⁻¹ k_z(x_j)` if `l` is given.
+fn covariance(
+    basis: &Basis,
+    points: &Points,
+    l: Option<MatRef<f64>>,
+    watch: &dyn Watch,
+) -> (Mat<f64>, Vec<f64>) {
+    let m = basis.points().n();
+    let n = points.n();
+    let done = AtomicUsize::new(0);
+    let stopped = AtomicBool::new(false);
+    blocks::sum(
+        n,
+        || (Mat::<f64>::zeros(m, m), vec![0.0; m]),
+        |(c, sums), rows| {
+            if stopped.load(Ordering::Relaxed) {
+                return;
+            }
+            let mut k = Mat::zeros(rows.len(), m);
+            basis.block(&points.slice(rows.clone()), k.as_mut());
+            if let Some(l) = l {
+                dense::divide_by_transposed(k.as_mut(), l);
+            }
+            dense::add_gram(c, k.as_ref());
+            sums.iter_mut().enumerate().for_each(|(j, s)| *s += k.col(j).sum());
+            let done = done.fetch_add(rows.len(), Ordering::Relaxed);
+            if !watch.at("covariance", done as f64 / n as f64) {
+                stopped.store(true, Ordering::Relaxed);
+            }
+        },
+        |(c, sums), (other, more)| {
+            *c += other;
+            sums.iter_mut().zip(more).for_each(|(s, v)| *s += v);
+        },
+    )
+}
+
+/// Makes the coefficient of largest size positive in every column; among sizes equal but for rounding, the first.
+pub(crate) fn fix_signs(a: &mut Mat<f64>) {
+    for j in 0..a.ncols() {
+        let largest = a.col(j).norm_max();
+        let lead = (0..a.nrows()).find(|&i| a[(i, j)].abs() >= (1.0 - 1e-8) * largest);
+        if lead.is_some_and(|i| a[(i, j)] < 0.0) {
+            a.col_mut(j).iter_mut().for_each(|x| *x = -*x);
+        }
+    }
+}

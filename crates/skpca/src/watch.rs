@@ -1,0 +1,21 @@
+//! How a long fit tells where it is, and learns that it should stop.
+
+use crate::error::{Error, Result};
+
+/// Sees the stages of a fit pass by.
+pub trait Watch: Sync {
+    /// `stage` is `fraction` done (0 to 1); `false` asks the fit to stop.
+    fn at(&self, stage: &str, fraction: f64) -> bool;
+}
+
+/// Watches nothing.
+impl Watch for () {
+    fn at(&self, _: &str, _: f64) -> bool {
+        true
+    }
+}
+
+/// Tells `watch`, and turns its wish to stop into the error that ends the fit.
+pub(crate) fn check(watch: &dyn Watch, stage: &str, fraction: f64) -> Result<()> {
+    if watch.at(stage, fraction) { Ok(()) } else { Err(Error::Interrupted) }
+}
