@@ -1,7 +1,8 @@
 //! Tables of numbers in and out of files.
 //!
-//! This room knows files and their formats; it knows nothing of kernels, models or command-line flags beyond the names
-//! it recommends in messages. What it returns is rectangular and finite: nobody downstream checks again.
+//! This room knows files and their formats; it knows nothing of kernels, models or command-line
+//! flags beyond the names it recommends in messages. What it returns is rectangular and finite:
+//! nobody downstream checks again.
 
 mod atomic;
 mod columnar;
@@ -36,7 +37,8 @@ pub struct Table {
     pub columns: usize,
     /// The features row by row; label and dropped columns are not among them.
     pub values: Vec<f64>,
-    /// The text of the label column as written, if it was asked for and is there; a null is empty text.
+    /// The text of the label column as written, if it was asked for and is there; a null is empty
+    /// text.
     pub label: Option<Vec<String>>,
 }
 
@@ -57,13 +59,7 @@ pub struct ReadOptions {
 
 impl Default for ReadOptions {
     fn default() -> Self {
-        ReadOptions {
-            header: true,
-            label: None,
-            drop: Vec::new(),
-            ignore: Vec::new(),
-            label_optional: false,
-        }
+        ReadOptions { header: true, label: None, drop: Vec::new(), ignore: Vec::new(), label_optional: false }
     }
 }
 
@@ -78,48 +74,12 @@ enum Format {
 
 /// Every extension we read and write.
 const FORMATS: &[(&str, Format)] = &[
-    (
-        ".csv",
-        Format::Delimited {
-            separator: b',',
-            gzip: false,
-        },
-    ),
-    (
-        ".csv.gz",
-        Format::Delimited {
-            separator: b',',
-            gzip: true,
-        },
-    ),
-    (
-        ".tsv",
-        Format::Delimited {
-            separator: b'\t',
-            gzip: false,
-        },
-    ),
-    (
-        ".tsv.gz",
-        Format::Delimited {
-            separator: b'\t',
-            gzip: true,
-        },
-    ),
-    (
-        ".txt",
-        Format::Delimited {
-            separator: b'\t',
-            gzip: false,
-        },
-    ),
-    (
-        ".txt.gz",
-        Format::Delimited {
-            separator: b'\t',
-            gzip: true,
-        },
-    ),
+    (".csv", Format::Delimited { separator: b',', gzip: false }),
+    (".csv.gz", Format::Delimited { separator: b',', gzip: true }),
+    (".tsv", Format::Delimited { separator: b'\t', gzip: false }),
+    (".tsv.gz", Format::Delimited { separator: b'\t', gzip: true }),
+    (".txt", Format::Delimited { separator: b'\t', gzip: false }),
+    (".txt.gz", Format::Delimited { separator: b'\t', gzip: true }),
     (".parquet", Format::Parquet),
     (".arrow", Format::Arrow),
     (".feather", Format::Arrow),
@@ -142,25 +102,14 @@ pub fn read(source: &str, options: &ReadOptions) -> Result<Table, TableError> {
     }
 }
 
-/// Writes a table, row-major; none or `-` is CSV to standard output, otherwise the extension tells the format.
-pub fn write(
-    target: Option<&str>,
-    names: &[String],
-    rows: usize,
-    values: &[f64],
-) -> Result<(), TableError> {
+/// Writes a table, row-major; none or `-` is CSV to standard output, otherwise the extension tells
+/// the format.
+pub fn write(target: Option<&str>, names: &[String], rows: usize, values: &[f64]) -> Result<(), TableError> {
     let file = target.filter(|&target| target != STANDARD);
     check_target(file)?;
     if rows.checked_mul(names.len()) != Some(values.len()) {
-        let message = format!(
-            "{} values for {rows} rows x {} columns",
-            values.len(),
-            names.len()
-        );
-        return Err(TableError::Malformed {
-            file: file.unwrap_or("stdout").to_string(),
-            message,
-        });
+        let message = format!("{} values for {rows} rows x {} columns", values.len(), names.len());
+        return Err(TableError::Malformed { file: file.unwrap_or("stdout").to_string(), message });
     }
     match file {
         None => delimited::write(io::stdout().lock(), b',', names, values).map_err(stdout_error),
@@ -174,14 +123,9 @@ pub fn check_target(target: Option<&str>) -> Result<(), TableError> {
         return Ok(());
     };
     format_of(file)?;
-    let directory = Path::new(file)
-        .parent()
-        .filter(|parent| !parent.as_os_str().is_empty());
+    let directory = Path::new(file).parent().filter(|parent| !parent.as_os_str().is_empty());
     match directory.map(fs::metadata) {
-        Some(Err(error)) => Err(TableError::Io {
-            file: file.to_string(),
-            error,
-        }),
+        Some(Err(error)) => Err(TableError::Io { file: file.to_string(), error }),
         _ => Ok(()),
     }
 }
@@ -189,14 +133,8 @@ pub fn check_target(target: Option<&str>) -> Result<(), TableError> {
 fn write_file(file: &str, names: &[String], rows: usize, values: &[f64]) -> Result<(), TableError> {
     let format = format_of(file)?;
     let written = atomic::replace(Path::new(file), |output| match format {
-        Format::Delimited {
-            separator,
-            gzip: false,
-        } => delimited::write(output, separator, names, values),
-        Format::Delimited {
-            separator,
-            gzip: true,
-        } => {
+        Format::Delimited { separator, gzip: false } => delimited::write(output, separator, names, values),
+        Format::Delimited { separator, gzip: true } => {
             let mut packed = GzEncoder::new(output, Compression::default());
             delimited::write(&mut packed, separator, names, values)?;
             packed.finish()?.flush()
@@ -205,42 +143,30 @@ fn write_file(file: &str, names: &[String], rows: usize, values: &[f64]) -> Resu
         Format::Arrow => columnar::write_arrow(output, names, values),
         Format::Npy => npy::write(output, names.len(), rows, values),
     });
-    written.map_err(|error| TableError::Io {
-        file: file.to_string(),
-        error,
-    })
+    written.map_err(|error| TableError::Io { file: file.to_string(), error })
 }
 
-/// Case does not matter. No extension is the end of another, so the first that fits is the only one.
+/// Case does not matter. No extension is the end of another, so the first that fits is the only
+/// one.
 fn format_of(file: &str) -> Result<Format, TableError> {
     let name = file.to_lowercase();
-    let found = FORMATS
-        .iter()
-        .find(|(extension, _)| name.ends_with(extension));
+    let found = FORMATS.iter().find(|(extension, _)| name.ends_with(extension));
     found.map(|&(_, format)| format).ok_or_else(|| {
         let known: Vec<&str> = FORMATS.iter().map(|&(extension, _)| extension).collect();
-        TableError::UnknownExtension {
-            file: file.to_string(),
-            known: known.join(" "),
-        }
+        TableError::UnknownExtension { file: file.to_string(), known: known.join(" ") }
     })
 }
 
 /// No format has an empty file; saying so here is clearer than each reader's own complaint.
 fn open(source: &str) -> Result<File, TableError> {
-    let io_error = |error| TableError::Io {
-        file: source.to_string(),
-        error,
-    };
+    let io_error = |error| TableError::Io { file: source.to_string(), error };
     let input = File::open(source).map_err(io_error)?;
     let metadata = input.metadata().map_err(io_error)?;
     if metadata.is_dir() {
         return Err(io_error(io::ErrorKind::IsADirectory.into()));
     }
     if metadata.is_file() && metadata.len() == 0 {
-        return Err(TableError::Empty {
-            file: source.to_string(),
-        });
+        return Err(TableError::Empty { file: source.to_string() });
     }
     Ok(input)
 }
@@ -248,9 +174,6 @@ fn open(source: &str) -> Result<File, TableError> {
 fn stdout_error(error: io::Error) -> TableError {
     match error.kind() {
         io::ErrorKind::BrokenPipe => TableError::BrokenPipe,
-        _ => TableError::Io {
-            file: "stdout".to_string(),
-            error,
-        },
+        _ => TableError::Io { file: "stdout".to_string(), error },
     }
 }

@@ -53,10 +53,8 @@ fn tree<T: Send>(
         return total;
     }
     let half = rows.start + (rows.len() / 2).next_multiple_of(leaf);
-    let (mut left, right) = rayon::join(
-        || tree(rows.start..half, leaf, zero, step, add),
-        || tree(half..rows.end, leaf, zero, step, add),
-    );
+    let (mut left, right) =
+        rayon::join(|| tree(rows.start..half, leaf, zero, step, add), || tree(half..rows.end, leaf, zero, step, add));
     add(&mut left, right);
     left
 }

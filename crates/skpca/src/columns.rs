@@ -58,6 +58,8 @@ pub struct Columns {
     pub shift: Vec<f64>,
     /// … which is then divided by this.
     pub scale: Vec<f64>,
+    /// Columns that tables may have beside these: the label and what was dropped.
+    pub ignored: Vec<String>,
 }
 
 /// What one pass learns of a column.
@@ -82,7 +84,7 @@ impl Columns {
         };
         match scale.iter().zip(&shift).position(|(s, m)| !(s.is_finite() && m.is_finite())) {
             Some(column) => Err(Error::Numerical { why: format!("the range of column {column} (from 0) overflows") }),
-            None => Ok(Columns { names, scaling, shift, scale }),
+            None => Ok(Columns { names, scaling, shift, scale, ignored: Vec::new() }),
         }
     }
 
@@ -100,14 +102,17 @@ impl Columns {
             return Ok(points.slice(0..points.n()));
         }
         let mut values = vec![0.0; points.values().len()];
-        values.par_chunks_mut(blocks::ROWS * self.d()).enumerate().for_each(|(block, out)| {
-            let rows = &points.values()[block * blocks::ROWS * self.d()..][..out.len()];
-            for (row, out) in rows.chunks_exact(self.d()).zip(out.chunks_exact_mut(self.d())) {
-                for (k, (value, out)) in row.iter().zip(out).enumerate() {
-                    *out = (value - self.shift[k]) / self.scale[k];
-                }
+        let each = |(row, out): (&[f64], &mut [f64])| {
+            for (k, (value, out)) in row.iter().zip(out).enumerate() {
+                *out = (value - self.shift[k]) / self.scale[k];
             }
-        });
+        };
+        match points.n() < blocks::ROWS {
+            true => points.rows().zip(values.chunks_exact_mut(self.d())).for_each(each),
+            false => {
+                points.values().par_chunks_exact(self.d()).zip(values.par_chunks_exact_mut(self.d())).for_each(each)
+            }
+        }
         Points::new(self.d(), values).map_err(|error| match error {
             Error::NotFinite { row, column, .. } => Error::Outside { row, column, value: points.row(row)[column] },
             other => other,

@@ -82,10 +82,9 @@ impl fmt::Display for Error {
                 "the {kernel} kernel is not positive semi-definite on these data (a pivot or eigenvalue is {value:.3e}); \
                  use other parameters or another kernel"
             ),
-            Error::Overflow { kernel, row } => write!(
-                f,
-                "row {row} (from 0): a value of the {kernel} kernel overflows; scale the columns first"
-            ),
+            Error::Overflow { kernel, row } => {
+                write!(f, "row {row} (from 0): a value of the {kernel} kernel overflows; scale the columns first")
+            }
             Error::NoVariance { why } => write!(f, "there is nothing to fit: {why}"),
             Error::Numerical { why } => write!(f, "{why}; scaling the columns may help"),
             Error::File { why } => write!(f, "not a usable model file: {why}"),
@@ -99,12 +98,9 @@ fn write_names(f: &mut fmt::Formatter<'_>, missing: &[String], unexpected: &[Str
     match (missing.is_empty(), unexpected.is_empty()) {
         (false, true) => write!(f, "columns of the model are missing from the data: {}", list(missing)),
         (true, false) => write!(f, "the model does not know these columns: {}", list(unexpected)),
-        _ => write!(
-            f,
-            "columns do not match the model: missing {}; not known to it {}",
-            list(missing),
-            list(unexpected)
-        ),
+        _ => {
+            write!(f, "columns do not match the model: missing {}; not known to it {}", list(missing), list(unexpected))
+        }
     }
 }
 

@@ -189,8 +189,7 @@ impl Factor {
 
 /// `k(x_i, x_i)`, refused where it overflows or is negative.
 pub(crate) fn diagonal(kernel: &Arc<dyn Kernel>, points: &Points) -> Result<Vec<f64>> {
-    let values: Vec<f64> =
-        (0..points.n()).into_par_iter().map(|i| kernel.eval(points.row(i), points.row(i))).collect();
+    let values: Vec<f64> = (0..points.n()).into_par_iter().map(|i| kernel.eval(points.row(i), points.row(i))).collect();
     if let Some(row) = values.iter().position(|v| !v.is_finite()) {
         return Err(Error::Overflow { kernel: kernel.spec().name, row });
     }

@@ -142,7 +142,8 @@ impl Fit {
             true => 1.0,
             false => task.reference()?.fidelity(task.kernel, task.points, &rows, &expansion),
         };
-        if let Some(Target::Fidelity(asked)) = self.target.filter(|t| matches!(t, Target::Fidelity(f) if fidelity < *f)) {
+        if let Some(Target::Fidelity(asked)) = self.target.filter(|t| matches!(t, Target::Fidelity(f) if fidelity < *f))
+        {
             report.notes.push(format!("fidelity {asked} asked for, {fidelity:.6} reached"));
         }
         report.residual_trace = share(expansion.residual_trace, expansion.trace);
@@ -151,7 +152,7 @@ impl Fit {
             true => mean_lost(task, projected, expansion.residual_trace),
             false => 0.0,
         };
-        let mut parts = Parts {
+        let parts = Parts {
             method,
             kernel: task.kernel.spec(),
             columns,
@@ -171,10 +172,7 @@ impl Fit {
             report,
         };
         let sample = Random::new(self.seed, 6).sample(n, SCORED);
-        let model = Model::new(parts.clone())?;
-        let scores = model.score_scaled(&task.points.select(&sample), Precision::Double)?;
-        parts.scores = Scores::new(scores, self.quantile);
-        Model::new(parts)
+        Model::new(parts)?.settled(&task.points.select(&sample), self.quantile)
     }
 }
 

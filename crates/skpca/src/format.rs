@@ -67,7 +67,8 @@ fn from_bytes(bytes: &[u8]) -> Result<Model> {
     let container = |error: safetensors::SafeTensorError| Error::file(error.to_string());
     let (_, header) = SafeTensors::read_metadata(bytes).map_err(container)?;
     let file = SafeTensors::deserialize(bytes).map_err(container)?;
-    let entry = header.metadata().as_ref().and_then(|m| m.get(KEY)).ok_or_else(|| Error::file("it has no skpca entry"))?;
+    let entry =
+        header.metadata().as_ref().and_then(|m| m.get(KEY)).ok_or_else(|| Error::file("it has no skpca entry"))?;
     let (sum, text) = entry.split_at_checked(8).ok_or_else(|| Error::file("its skpca entry is too short"))?;
     let json: Value = serde_json::from_str(text).map_err(|e| Error::file(format!("its skpca entry: {e}")))?;
     // The version first: a newer one may have another checksum.
@@ -132,6 +133,7 @@ fn metadata(parts: &Parts) -> Value {
         "method": parts.method.to_json(),
         "kernel": parts.kernel.to_json(),
         "names": parts.columns.names,
+        "ignored": parts.columns.ignored,
         "scaling": parts.columns.scaling.name(),
         "center": parts.center,
         "n": parts.n,
@@ -177,7 +179,8 @@ impl Reader<'_> {
             method: Spec::from_json(&self.json["method"])?,
             kernel: Spec::from_json(&self.json["kernel"])?,
             columns: Columns {
-                names: self.names()?,
+                names: self.names("names")?,
+                ignored: self.names("ignored")?.unwrap_or_default(),
                 scaling: self.text("scaling")?.parse()?,
                 shift: self.vector("shift")?,
                 scale: self.vector("scale")?,
@@ -219,14 +222,14 @@ impl Reader<'_> {
         })
     }
 
-    fn names(&self) -> Result<Option<Vec<String>>> {
-        match &self.json["names"] {
+    fn names(&self, entry: &str) -> Result<Option<Vec<String>>> {
+        match &self.json[entry] {
             Value::Null => Ok(None),
             Value::Array(names) => {
-                let text = |name: &Value| name.as_str().map(String::from).ok_or_else(|| wrong("names"));
+                let text = |name: &Value| name.as_str().map(String::from).ok_or_else(|| wrong(entry));
                 names.iter().map(text).collect::<Result<_>>().map(Some)
             }
-            _ => Err(wrong("names")),
+            _ => Err(wrong(entry)),
         }
     }
 

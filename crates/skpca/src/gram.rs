@@ -32,6 +32,9 @@ const DEPTH: usize = 256;
 const CHUNK_SHALLOW: usize = 240;
 const CHUNK_DEEP: usize = 120;
 
+/// Multiply-adds below which waking the threads costs more than they save.
+const SMALL: usize = 1 << 20;
+
 /// Arithmetic of a pass over queries.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Precision {
@@ -106,13 +109,18 @@ impl Basis {
         if columns == 0 {
             return out;
         }
-        out.par_chunks_mut(BLOCK * columns).enumerate().for_each_init(
-            || Scratch::new(packed, columns),
-            |scratch, (block, out)| {
-                let rows = block * BLOCK..block * BLOCK + out.len() / columns;
-                self.block_product(packed, weights, &x.slice(rows), scratch, out);
-            },
-        );
+        let each = |scratch: &mut Scratch<E>, (block, out): (usize, &mut [f64])| {
+            let rows = block * BLOCK..block * BLOCK + out.len() / columns;
+            self.block_product(packed, weights, &x.slice(rows), scratch, out);
+        };
+        let scratch = || Scratch::new(packed, columns);
+        let work = x.n() * self.points.n() * (x.d() + columns);
+        if work < SMALL {
+            let mut scratch = scratch();
+            out.chunks_mut(BLOCK * columns).enumerate().for_each(|part| each(&mut scratch, part));
+        } else {
+            out.par_chunks_mut(BLOCK * columns).enumerate().for_each_init(scratch, each);
+        }
         out
     }
 

@@ -18,13 +18,14 @@ mod reference;
 mod simd;
 mod spec;
 mod spectrum;
+pub mod toys;
 mod watch;
 
-pub use error::{Error, Result};
-pub use gram::{Basis, Precision, Weights};
 pub use columns::{Columns, Scaling};
+pub use error::{Error, Result};
 pub use factor::{Factor, Stop};
 pub use fit::Fit;
+pub use gram::{Basis, Precision, Weights};
 pub use method::{Report, Target};
 pub use model::{Model, Parts, Scores};
 pub use points::Points;

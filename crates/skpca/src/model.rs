@@ -12,7 +12,6 @@
 use std::sync::Arc;
 
 use faer::Mat;
-use rayon::prelude::*;
 
 use crate::columns::Columns;
 use crate::dense;
@@ -20,7 +19,7 @@ use crate::error::{Error, Result};
 use crate::gram::{Basis, Precision, Weights};
 use crate::kernel::Kernel;
 use crate::method::Report;
-use crate::points::Points;
+use crate::points::{Points, first_not_finite};
 use crate::spec::Spec;
 
 /// What is stored of a model; [`Model`] adds what is computed from it.
@@ -94,6 +93,11 @@ impl Model {
         &self.parts
     }
 
+    /// Names the columns that tables may have beside the model's.
+    pub fn ignore(&mut self, names: Vec<String>) {
+        self.parts.columns.ignored = names;
+    }
+
     /// Number of components.
     pub fn q(&self) -> usize {
         self.offsets.len()
@@ -131,19 +135,41 @@ impl Model {
         self.score_scaled(&x, precision)
     }
 
-    pub(crate) fn score_scaled(&self, x: &Points, precision: Precision) -> Result<Vec<f64>> {
-        let q = self.q();
+    fn score_scaled(&self, x: &Points, precision: Precision) -> Result<Vec<f64>> {
         let products = self.basis.product(x, &self.novelty, precision);
-        let score = |(i, row): (usize, &[f64])| {
-            let own = self.kernel().eval(x.row(i), x.row(i));
-            let projected: f64 = row[..q].iter().zip(&self.offsets).map(|(y, o)| (y - o) * (y - o)).sum();
-            // Below zero by rounding only: it is a squared distance.
-            let score = own - 2.0 * row[q] + self.mean_norm - projected;
-            if score < 0.0 { 0.0 } else { score }
-        };
-        let scores: Vec<f64> = products.par_chunks_exact(q + 1).enumerate().map(score).collect();
+        let rows = products.chunks_exact(self.q() + 1).zip(x.rows());
+        let scores: Vec<f64> = rows.map(|(row, x)| self.novelty_of(row, x)).collect();
         self.finite(&scores, 1)?;
         Ok(scores)
+    }
+
+    /// The score of one row from its products with `[A β]`.
+    fn novelty_of(&self, products: &[f64], x: &[f64]) -> f64 {
+        let (features, mean) = products.split_at(self.q());
+        let projected: f64 = features.iter().zip(&self.offsets).map(|(y, o)| (y - o) * (y - o)).sum();
+        let score = self.kernel().eval(x, x) - 2.0 * mean[0] + self.mean_norm - projected;
+        // Below zero by rounding only: it is a squared distance.
+        if score < 0.0 { 0.0 } else { score }
+    }
+
+    /// Ends a fit: fixes the signs of the components and summarises the scores, both on training rows `x` (scaled).
+    pub(crate) fn settled(mut self, x: &Points, quantile: f64) -> Result<Model> {
+        let q = self.q();
+        let products = self.basis.product(x, &self.novelty, Precision::Double);
+        for k in 0..q {
+            let feature = |row: &[f64]| row[k] - self.offsets[k];
+            let largest = products.chunks_exact(q + 1).map(|row| feature(row).abs()).fold(0.0, f64::max);
+            // Among sizes equal but for rounding, the first decides.
+            let lead = products.chunks_exact(q + 1).find(|row| feature(row).abs() >= (1.0 - 1e-8) * largest);
+            if lead.is_some_and(|row| feature(row) < 0.0) {
+                self.parts.coefficients.col_mut(k).iter_mut().for_each(|a| *a = -*a);
+            }
+        }
+        let scores: Vec<f64> =
+            products.chunks_exact(q + 1).zip(x.rows()).map(|(row, x)| self.novelty_of(row, x)).collect();
+        self.finite(&scores, 1)?;
+        self.parts.scores = Scores::new(scores, quantile);
+        Model::new(self.parts)
     }
 
     /// How far a score can be from the one with the mean unprojected.
@@ -152,7 +178,7 @@ impl Model {
     }
 
     fn finite(&self, values: &[f64], columns: usize) -> Result<()> {
-        match values.par_iter().position_first(|v| !v.is_finite()) {
+        match first_not_finite(values) {
             Some(at) => Err(Error::Overflow { kernel: self.parts.kernel.name.clone(), row: at / columns }),
             None => Ok(()),
         }

@@ -34,7 +34,7 @@ impl<'a> Points<'a> {
         if values.len() % d != 0 {
             return Err(Error::Shape { rows: values.len().div_ceil(d), columns: d, values: values.len() });
         }
-        match values.par_iter().position_first(|v| !v.is_finite()) {
+        match first_not_finite(&values) {
             Some(at) => Err(Error::NotFinite { row: at / d, column: at % d, value: values[at] }),
             None => Ok(Points { d, values }),
         }
@@ -94,6 +94,14 @@ impl<'a> Points<'a> {
     }
 }
 
+/// Where the first NaN or infinity stands; few values are looked at without waking the threads.
+pub(crate) fn first_not_finite(values: &[f64]) -> Option<usize> {
+    match values.len() < 100_000 {
+        true => values.iter().position(|v| !v.is_finite()),
+        false => values.par_iter().position_first(|v| !v.is_finite()),
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -104,10 +112,7 @@ mod tests {
         assert_eq!(message(0, vec![]), "the data have no columns");
         assert_eq!(message(2, vec![]), "the data have no rows");
         assert_eq!(message(2, vec![1.0, 2.0, 3.0]), "3 values do not fill 2 rows × 2 columns");
-        assert_eq!(
-            message(2, vec![1.0, 2.0, f64::NAN, 3.0]),
-            "row 1, column 0 (from 0): NaN is not a finite number"
-        );
+        assert_eq!(message(2, vec![1.0, 2.0, f64::NAN, 3.0]), "row 1, column 0 (from 0): NaN is not a finite number");
         assert_eq!(
             message(1, vec![1.0, f64::NEG_INFINITY, f64::NAN]),
             "row 1, column 0 (from 0): -inf is not a finite number"

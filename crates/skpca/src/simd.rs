@@ -148,15 +148,8 @@ const EXP2_F64: [f64; 11] = [
 ];
 
 /// The same for single precision: 2.6e-9.
-const EXP2_F32: [f32; 7] = [
-    1.0,
-    0.693_147_2,
-    0.240_226_53,
-    0.055_503_106,
-    0.009_617_693,
-    0.001_340_664_4,
-    0.000_155_946_78,
-];
+const EXP2_F32: [f32; 7] =
+    [1.0, 0.693_147_2, 0.240_226_53, 0.055_503_106, 0.009_617_693, 0.001_340_664_4, 0.000_155_946_78];
 
 /// Adding this rounds to an integer, which then stands in the low bits.
 const ROUND_F64: f64 = 1.5 * (1u64 << 52) as f64;
@@ -224,7 +217,12 @@ unsafe fn kernel_panel<V: Vector, const RV: usize, const NP: usize, const MANHAT
 }
 
 #[inline(always)]
-unsafe fn product<V: Vector, const RV: usize, const NP: usize>(length: usize, k: &[V::E], a: &[V::E], out: &mut [V::E]) {
+unsafe fn product<V: Vector, const RV: usize, const NP: usize>(
+    length: usize,
+    k: &[V::E],
+    a: &[V::E],
+    out: &mut [V::E],
+) {
     // SAFETY: `Tiles::product_panel` checked the lengths.
     unsafe {
         let zero = [[V::splat(V::E::default()); RV]; NP];
@@ -384,27 +382,87 @@ macro_rules! x86_vector {
 
 #[cfg(target_arch = "x86_64")]
 x86_vector!(
-    __m256d, f64, 4, EXP2_F64, ROUND_F64, LOWEST_F64, 52,
-    _mm256_set1_pd, _mm256_loadu_pd, _mm256_storeu_pd, _mm256_add_pd, _mm256_sub_pd, _mm256_fmadd_pd, _mm256_max_pd,
-    _mm256_castpd_si256, _mm256_castsi256_pd, _mm256_slli_epi64, _mm256_add_epi64
+    __m256d,
+    f64,
+    4,
+    EXP2_F64,
+    ROUND_F64,
+    LOWEST_F64,
+    52,
+    _mm256_set1_pd,
+    _mm256_loadu_pd,
+    _mm256_storeu_pd,
+    _mm256_add_pd,
+    _mm256_sub_pd,
+    _mm256_fmadd_pd,
+    _mm256_max_pd,
+    _mm256_castpd_si256,
+    _mm256_castsi256_pd,
+    _mm256_slli_epi64,
+    _mm256_add_epi64
 );
 #[cfg(target_arch = "x86_64")]
 x86_vector!(
-    __m256, f32, 8, EXP2_F32, ROUND_F32, LOWEST_F32, 23,
-    _mm256_set1_ps, _mm256_loadu_ps, _mm256_storeu_ps, _mm256_add_ps, _mm256_sub_ps, _mm256_fmadd_ps, _mm256_max_ps,
-    _mm256_castps_si256, _mm256_castsi256_ps, _mm256_slli_epi32, _mm256_add_epi32
+    __m256,
+    f32,
+    8,
+    EXP2_F32,
+    ROUND_F32,
+    LOWEST_F32,
+    23,
+    _mm256_set1_ps,
+    _mm256_loadu_ps,
+    _mm256_storeu_ps,
+    _mm256_add_ps,
+    _mm256_sub_ps,
+    _mm256_fmadd_ps,
+    _mm256_max_ps,
+    _mm256_castps_si256,
+    _mm256_castsi256_ps,
+    _mm256_slli_epi32,
+    _mm256_add_epi32
 );
 #[cfg(target_arch = "x86_64")]
 x86_vector!(
-    __m512d, f64, 8, EXP2_F64, ROUND_F64, LOWEST_F64, 52,
-    _mm512_set1_pd, _mm512_loadu_pd, _mm512_storeu_pd, _mm512_add_pd, _mm512_sub_pd, _mm512_fmadd_pd, _mm512_max_pd,
-    _mm512_castpd_si512, _mm512_castsi512_pd, _mm512_slli_epi64, _mm512_add_epi64
+    __m512d,
+    f64,
+    8,
+    EXP2_F64,
+    ROUND_F64,
+    LOWEST_F64,
+    52,
+    _mm512_set1_pd,
+    _mm512_loadu_pd,
+    _mm512_storeu_pd,
+    _mm512_add_pd,
+    _mm512_sub_pd,
+    _mm512_fmadd_pd,
+    _mm512_max_pd,
+    _mm512_castpd_si512,
+    _mm512_castsi512_pd,
+    _mm512_slli_epi64,
+    _mm512_add_epi64
 );
 #[cfg(target_arch = "x86_64")]
 x86_vector!(
-    __m512, f32, 16, EXP2_F32, ROUND_F32, LOWEST_F32, 23,
-    _mm512_set1_ps, _mm512_loadu_ps, _mm512_storeu_ps, _mm512_add_ps, _mm512_sub_ps, _mm512_fmadd_ps, _mm512_max_ps,
-    _mm512_castps_si512, _mm512_castsi512_ps, _mm512_slli_epi32, _mm512_add_epi32
+    __m512,
+    f32,
+    16,
+    EXP2_F32,
+    ROUND_F32,
+    LOWEST_F32,
+    23,
+    _mm512_set1_ps,
+    _mm512_loadu_ps,
+    _mm512_storeu_ps,
+    _mm512_add_ps,
+    _mm512_sub_ps,
+    _mm512_fmadd_ps,
+    _mm512_max_ps,
+    _mm512_castps_si512,
+    _mm512_castsi512_ps,
+    _mm512_slli_epi32,
+    _mm512_add_epi32
 );
 
 tiles!(plain_f64, Plain<f64>, [], 2, 4, [1, 2, 3, 4]);

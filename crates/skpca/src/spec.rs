@@ -66,9 +66,8 @@ impl FromStr for Spec {
         let name = parts.next().filter(|n| !n.is_empty() && !n.contains('='));
         let mut spec = Spec::new(name.ok_or_else(|| Error::parameter("spec", text, "NAME or NAME,key=value,…"))?);
         for part in parts {
-            let (key, value) = part
-                .split_once('=')
-                .ok_or_else(|| Error::parameter(&spec.name, part, "key=value after the name"))?;
+            let (key, value) =
+                part.split_once('=').ok_or_else(|| Error::parameter(&spec.name, part, "key=value after the name"))?;
             let value = match (value.parse::<f64>(), value) {
                 (Ok(number), _) if number.is_finite() => Value::from(number),
                 (_, "true") => Value::from(true),

@@ -103,14 +103,20 @@ pub(crate) fn top(
                 r[(i, j)] -= value * u[(i, j)];
             }
         }
-        let residual = (0..q.min(r.ncols())).map(|j| r.col(j).norm_l2()).fold(0.0, f64::max) / values[0].abs().max(f64::MIN_POSITIVE);
+        let residual = (0..q.min(r.ncols())).map(|j| r.col(j).norm_l2()).fold(0.0, f64::max)
+            / values[0].abs().max(f64::MIN_POSITIVE);
         let w = match residual <= accuracy.tolerance || rounds >= accuracy.rounds {
             true => Mat::zeros(n, 0),
             false => orthonormal(r, Some(v.as_ref())),
         };
         if w.ncols() == 0 {
             let converged = residual <= accuracy.tolerance || rounds < accuracy.rounds;
-            return Ok(trimmed(values, u, q, Pairs { values: vec![], vectors: Mat::new(), rounds, residual, converged }));
+            return Ok(trimmed(
+                values,
+                u,
+                q,
+                Pairs { values: vec![], vectors: Mat::new(), rounds, residual, converged },
+            ));
         }
         check(watch, "eigenvectors", progress(residual, accuracy.tolerance))?;
         if v.ncols() + w.ncols() > most {
@@ -317,7 +323,6 @@ pub(crate) fn ritz(
     let pairs = top(&c, q, Accuracy::default(), 0, &()).map_err(|e| named(e, kernel))?;
     let mut coefficients = pairs.vectors;
     dense::solve_lower_transposed(l.as_ref(), coefficients.as_mut());
-    fix_signs(&mut coefficients);
     let means = dense::product(l.as_ref(), mean.as_ref());
     dense::solve_lower_transposed(l.as_ref(), mean.as_mut());
     // Dependent points may have left the kept ones in pivot order.
@@ -373,12 +378,7 @@ fn ill_conditioned(l: &Mat<f64>) -> bool {
 }
 
 /// The lower triangle of `Σ_j k_j k_jᵀ`, and `Σ_j k_j`, with `k_j = k_z(x_j)`, or `L⁻¹ k_z(x_j)` if `l` is given.
-fn covariance(
-    basis: &Basis,
-    points: &Points,
-    l: Option<MatRef<f64>>,
-    watch: &dyn Watch,
-) -> (Mat<f64>, Vec<f64>) {
+fn covariance(basis: &Basis, points: &Points, l: Option<MatRef<f64>>, watch: &dyn Watch) -> (Mat<f64>, Vec<f64>) {
     let m = basis.points().n();
     let n = points.n();
     let done = AtomicUsize::new(0);
@@ -407,15 +407,4 @@ fn covariance(
             sums.iter_mut().zip(more).for_each(|(s, v)| *s += v);
         },
     )
-}
-
-/// Makes the coefficient of largest size positive in every column; among sizes equal but for rounding, the first.
-pub(crate) fn fix_signs(a: &mut Mat<f64>) {
-    for j in 0..a.ncols() {
-        let largest = a.col(j).norm_max();
-        let lead = (0..a.nrows()).find(|&i| a[(i, j)].abs() >= (1.0 - 1e-8) * largest);
-        if lead.is_some_and(|i| a[(i, j)] < 0.0) {
-            a.col_mut(j).iter_mut().for_each(|x| *x = -*x);
-        }
-    }
 }

@@ -10,31 +10,19 @@ const ATTEMPTS: u32 = 100;
 
 /// Writes a file through `fill`; if anything fails, a file that was there before stays as it was.
 ///
-/// A symbolic link is followed and a device (`/dev/null`) written directly, since a rename would replace them.
-pub fn atomic_write(
-    path: &Path,
-    fill: impl FnOnce(&mut dyn Write) -> io::Result<()>,
-) -> io::Result<()> {
+/// A symbolic link is followed and a device (`/dev/null`) written directly, since a rename would
+/// replace them.
+pub fn atomic_write(path: &Path, fill: impl FnOnce(&mut dyn Write) -> io::Result<()>) -> io::Result<()> {
     replace(path, |output| fill(output))
 }
 
 /// [`atomic_write`] with the concrete writer, for those who need it to be `Send`.
-pub(super) fn replace(
-    path: &Path,
-    fill: impl FnOnce(&mut BufWriter<File>) -> io::Result<()>,
-) -> io::Result<()> {
+pub(super) fn replace(path: &Path, fill: impl FnOnce(&mut BufWriter<File>) -> io::Result<()>) -> io::Result<()> {
     let previous = fs::metadata(path).ok();
-    if previous
-        .as_ref()
-        .is_some_and(|previous| !previous.is_file())
-    {
+    if previous.as_ref().is_some_and(|previous| !previous.is_file()) {
         return fill_file(OpenOptions::new().write(true).open(path)?, fill);
     }
-    let target = if previous.is_some() {
-        fs::canonicalize(path)?
-    } else {
-        path.to_path_buf()
-    };
+    let target = if previous.is_some() { fs::canonicalize(path)? } else { path.to_path_buf() };
     let (file, temporary) = Temporary::create(&target)?;
     if let Some(previous) = previous {
         file.set_permissions(previous.permissions())?;
@@ -43,40 +31,28 @@ pub(super) fn replace(
     fs::rename(&temporary.path, &target)
 }
 
-fn fill_file(
-    file: File,
-    fill: impl FnOnce(&mut BufWriter<File>) -> io::Result<()>,
-) -> io::Result<()> {
+fn fill_file(file: File, fill: impl FnOnce(&mut BufWriter<File>) -> io::Result<()>) -> io::Result<()> {
     let mut output = BufWriter::with_capacity(1 << 16, file);
     fill(&mut output)?;
     output.flush()
 }
 
-/// A file that is removed when this goes, also on a panic; after the rename there is nothing left to remove.
+/// A file that is removed when this goes, also on a panic; after the rename there is nothing left
+/// to remove.
 struct Temporary {
     path: PathBuf,
 }
 
 impl Temporary {
     fn create(target: &Path) -> io::Result<(File, Self)> {
-        let name = target
-            .file_name()
-            .ok_or_else(|| io::Error::new(io::ErrorKind::InvalidInput, "not a file name"))?;
+        let name = target.file_name().ok_or_else(|| io::Error::new(io::ErrorKind::InvalidInput, "not a file name"))?;
         let mut attempt = 0;
         loop {
-            let own = format!(
-                ".{}.{}-{attempt}.tmp",
-                name.to_string_lossy(),
-                process::id()
-            );
+            let own = format!(".{}.{}-{attempt}.tmp", name.to_string_lossy(), process::id());
             let path = target.with_file_name(own);
             match OpenOptions::new().write(true).create_new(true).open(&path) {
                 Ok(file) => return Ok((file, Temporary { path })),
-                Err(error)
-                    if error.kind() == io::ErrorKind::AlreadyExists && attempt < ATTEMPTS =>
-                {
-                    attempt += 1
-                }
+                Err(error) if error.kind() == io::ErrorKind::AlreadyExists && attempt < ATTEMPTS => attempt += 1,
                 Err(error) => return Err(error),
             }
         }

@@ -30,38 +30,22 @@ const ARROW_PADDING: usize = 64;
 const FEATHER_V1_MAGIC: &[u8] = b"FEA1";
 
 /// Reads a Parquet file; columns that are not asked for are not even decoded.
-pub(super) fn read_parquet(
-    file: &str,
-    input: File,
-    options: &ReadOptions,
-) -> Result<Table, TableError> {
+pub(super) fn read_parquet(file: &str, input: File, options: &ReadOptions) -> Result<Table, TableError> {
     contain_panic(file, "Parquet", || decode_parquet(file, input, options))
 }
 
 /// Reads an Arrow file (Feather version 2 is the same) or an Arrow stream saved to a file.
-pub(super) fn read_arrow(
-    file: &str,
-    input: File,
-    options: &ReadOptions,
-) -> Result<Table, TableError> {
+pub(super) fn read_arrow(file: &str, input: File, options: &ReadOptions) -> Result<Table, TableError> {
     contain_panic(file, "Arrow", || decode_arrow(file, input, options))
 }
 
 fn decode_parquet(file: &str, input: File, options: &ReadOptions) -> Result<Table, TableError> {
     let damaged = |error: &dyn std::error::Error| malformed(file, "Parquet", error);
-    let builder =
-        ParquetRecordBatchReaderBuilder::try_new(input).map_err(|error| damaged(&error))?;
+    let builder = ParquetRecordBatchReaderBuilder::try_new(input).map_err(|error| damaged(&error))?;
     let selection = select(file, builder.schema(), options)?;
     let mask = ProjectionMask::roots(builder.parquet_schema(), wanted(&selection));
-    let reader = builder
-        .with_projection(mask)
-        .with_batch_size(BATCH_ROWS)
-        .build()
-        .map_err(|error| damaged(&error))?;
-    collect(
-        selection,
-        reader.map(|batch| batch.map_err(|error| damaged(&error))),
-    )
+    let reader = builder.with_projection(mask).with_batch_size(BATCH_ROWS).build().map_err(|error| damaged(&error))?;
+    collect(selection, reader.map(|batch| batch.map_err(|error| damaged(&error))))
 }
 
 fn decode_arrow(file: &str, mut input: File, options: &ReadOptions) -> Result<Table, TableError> {
@@ -75,23 +59,17 @@ fn decode_arrow(file: &str, mut input: File, options: &ReadOptions) -> Result<Ta
     let schema = open(None).map_err(|error| damaged(&error))?.schema();
     let selection = select(file, &schema, options)?;
     let reader = open(Some(wanted(&selection))).map_err(|error| damaged(&error))?;
-    collect(
-        selection,
-        reader.map(|batch| batch.map_err(|error| damaged(&error))),
-    )
+    collect(selection, reader.map(|batch| batch.map_err(|error| damaged(&error))))
 }
 
-/// An Arrow file is a magic word, an Arrow stream, an index and the magic word again. We read the stream in either
-/// case: it comes in order anyway, and its reader, unlike the index's, does not trust sizes larger than the file.
+/// An Arrow file is a magic word, an Arrow stream, an index and the magic word again. We read the
+/// stream in either case: it comes in order anyway, and its reader, unlike the index's, does not
+/// trust sizes larger than the file.
 fn start_of_stream(input: &mut File) -> io::Result<u64> {
     let mut head = Vec::new();
-    Read::by_ref(input)
-        .take(ARROW_PADDING as u64)
-        .read_to_end(&mut head)?;
+    Read::by_ref(input).take(ARROW_PADDING as u64).read_to_end(&mut head)?;
     if head.starts_with(FEATHER_V1_MAGIC) {
-        return Err(io::Error::other(
-            "it is Feather version 1, expected version 2",
-        ));
+        return Err(io::Error::other("it is Feather version 1, expected version 2"));
     }
     let Some(padding) = head.strip_prefix(ARROW_MAGIC) else {
         return Ok(0);
@@ -112,7 +90,8 @@ thread_local! {
     static DECODING: Cell<bool> = const { Cell::new(false) };
 }
 
-/// The arrow and parquet crates (60.1) panic on some damaged files, as flipping bytes shows; the user gets an error.
+/// The arrow and parquet crates (60.1) panic on some damaged files, as flipping bytes shows; the
+/// user gets an error.
 pub(super) fn contain_panic(
     file: &str,
     format: &str,
@@ -122,13 +101,7 @@ pub(super) fn contain_panic(
     DECODING.set(true);
     let outcome = panic::catch_unwind(AssertUnwindSafe(decode));
     DECODING.set(false);
-    outcome.unwrap_or_else(|_| {
-        Err(malformed(
-            file,
-            format,
-            &io::Error::other("inconsistent contents"),
-        ))
-    })
+    outcome.unwrap_or_else(|_| Err(malformed(file, format, &io::Error::other("inconsistent contents"))))
 }
 
 /// Keeps the report of a contained panic off the terminal; all other panics are reported as before.
@@ -145,22 +118,13 @@ fn silence_decoding() {
 }
 
 /// Writes a Parquet file of 64-bit floats.
-pub(super) fn write_parquet(
-    output: impl Write + Send,
-    names: &[String],
-    values: &[f64],
-) -> io::Result<()> {
+pub(super) fn write_parquet(output: impl Write + Send, names: &[String], values: &[f64]) -> io::Result<()> {
     // Scores hardly ever repeat: a dictionary would be built only to be thrown away.
-    let properties = WriterProperties::builder()
-        .set_compression(Compression::SNAPPY)
-        .set_dictionary_enabled(false)
-        .build();
-    let mut writer =
-        ArrowWriter::try_new(output, schema(names), Some(properties)).map_err(io::Error::other)?;
+    let properties =
+        WriterProperties::builder().set_compression(Compression::SNAPPY).set_dictionary_enabled(false).build();
+    let mut writer = ArrowWriter::try_new(output, schema(names), Some(properties)).map_err(io::Error::other)?;
     for batch in batches(names, values) {
-        writer
-            .write(&batch.map_err(io::Error::other)?)
-            .map_err(io::Error::other)?;
+        writer.write(&batch.map_err(io::Error::other)?).map_err(io::Error::other)?;
     }
     writer.close().map_err(io::Error::other)?;
     Ok(())
@@ -170,36 +134,23 @@ pub(super) fn write_parquet(
 pub(super) fn write_arrow(output: impl Write, names: &[String], values: &[f64]) -> io::Result<()> {
     let mut writer = FileWriter::try_new(output, &schema(names)).map_err(io::Error::other)?;
     for batch in batches(names, values) {
-        writer
-            .write(&batch.map_err(io::Error::other)?)
-            .map_err(io::Error::other)?;
+        writer.write(&batch.map_err(io::Error::other)?).map_err(io::Error::other)?;
     }
     writer.finish().map_err(io::Error::other)
 }
 
 fn malformed(file: &str, format: &str, error: &dyn std::error::Error) -> TableError {
-    TableError::Malformed {
-        file: file.to_string(),
-        message: format!("not a whole {format} file: {error}"),
-    }
+    TableError::Malformed { file: file.to_string(), message: format!("not a whole {format} file: {error}") }
 }
 
 fn select(file: &str, schema: &Schema, options: &ReadOptions) -> Result<Selection, TableError> {
-    let names = schema
-        .fields()
-        .iter()
-        .map(|field| field.name().clone())
-        .collect();
+    let names = schema.fields().iter().map(|field| field.name().clone()).collect();
     let selection = Selection::new(file, Columns::Named(names), options)?;
     for &index in &selection.features {
         let field = schema.field(index);
         if !is_number(field.data_type()) {
             let (name, found) = (field.name().clone(), field.data_type().to_string());
-            return Err(TableError::ColumnType {
-                file: file.to_string(),
-                name,
-                found,
-            });
+            return Err(TableError::ColumnType { file: file.to_string(), name, found });
         }
     }
     Ok(selection)
@@ -216,12 +167,7 @@ fn is_number(kind: &DataType) -> bool {
 
 /// Source columns to decode, ascending as both readers return them.
 fn wanted(selection: &Selection) -> Vec<usize> {
-    let mut wanted: Vec<usize> = selection
-        .features
-        .iter()
-        .copied()
-        .chain(selection.label)
-        .collect();
+    let mut wanted: Vec<usize> = selection.features.iter().copied().chain(selection.label).collect();
     wanted.sort_unstable();
     wanted
 }
@@ -235,10 +181,7 @@ fn collect(
     for batch in batches {
         let batch = batch?;
         let first_row = values.len() / selection.features.len();
-        values.resize(
-            values.len() + batch.num_rows() * selection.features.len(),
-            0.0,
-        );
+        values.resize(values.len() + batch.num_rows() * selection.features.len(), 0.0);
         for (&index, column) in wanted.iter().zip(batch.columns()) {
             if selection.label == Some(index) {
                 push_label(&mut label, &selection, index, column)?;
@@ -260,15 +203,12 @@ fn fill_feature(
     let numbers = convert(selection, index, column, &DataType::Float64)?;
     let width = selection.features.len();
     // `features` ascends, so the source column finds its place by bisection.
-    let position = selection
-        .features
-        .partition_point(|&feature| feature < index);
+    let position = selection.features.partition_point(|&feature| feature < index);
     for (offset, number) in numbers.as_primitive::<Float64Type>().iter().enumerate() {
         let row = first_row + offset;
         // A null and a NaN are the same to us: a value that is missing.
         let number = number.unwrap_or(f64::NAN);
-        values[row * width + position] =
-            check_finite(number, || selection.place(At::Row(row), index))?;
+        values[row * width + position] = check_finite(number, || selection.place(At::Row(row), index))?;
     }
     Ok(())
 }
@@ -280,21 +220,11 @@ fn push_label(
     column: &ArrayRef,
 ) -> Result<(), TableError> {
     let texts = convert(selection, index, column, &DataType::Utf8)?;
-    label.extend(
-        texts
-            .as_string::<i32>()
-            .iter()
-            .map(|text| text.unwrap_or_default().to_string()),
-    );
+    label.extend(texts.as_string::<i32>().iter().map(|text| text.unwrap_or_default().to_string()));
     Ok(())
 }
 
-fn convert(
-    selection: &Selection,
-    index: usize,
-    column: &ArrayRef,
-    kind: &DataType,
-) -> Result<ArrayRef, TableError> {
+fn convert(selection: &Selection, index: usize, column: &ArrayRef, kind: &DataType) -> Result<ArrayRef, TableError> {
     cast(column, kind).map_err(|error| TableError::Malformed {
         file: selection.file.clone(),
         message: format!("{}: {error}", selection.columns.text(index)),
@@ -302,29 +232,15 @@ fn convert(
 }
 
 fn schema(names: &[String]) -> Arc<Schema> {
-    let fields: Vec<Field> = names
-        .iter()
-        .map(|name| Field::new(name, DataType::Float64, false))
-        .collect();
+    let fields: Vec<Field> = names.iter().map(|name| Field::new(name, DataType::Float64, false)).collect();
     Arc::new(Schema::new(fields))
 }
 
-fn batches(
-    names: &[String],
-    values: &[f64],
-) -> impl Iterator<Item = Result<RecordBatch, ArrowError>> {
+fn batches(names: &[String], values: &[f64]) -> impl Iterator<Item = Result<RecordBatch, ArrowError>> {
     let (schema, width) = (schema(names), names.len().max(1));
     values.chunks(BATCH_ROWS * width).map(move |rows| {
-        let column = |index| {
-            rows.iter()
-                .skip(index)
-                .step_by(width)
-                .copied()
-                .collect::<Float64Array>()
-        };
-        let columns = (0..width)
-            .map(|index| Arc::new(column(index)) as ArrayRef)
-            .collect();
+        let column = |index| rows.iter().skip(index).step_by(width).copied().collect::<Float64Array>();
+        let columns = (0..width).map(|index| Arc::new(column(index)) as ArrayRef).collect();
         RecordBatch::try_new(schema.clone(), columns)
     })
 }

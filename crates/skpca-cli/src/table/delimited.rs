@@ -18,33 +18,19 @@ const BUFFER_BYTES: usize = 1 << 16;
 const MISSING: &[&str] = &["na", "n/a", "<na>", "nan", "null", "none"];
 
 /// Reads a text table, packed by gzip or not.
-pub(super) fn read(
-    file: &str,
-    input: impl Read,
-    separator: u8,
-    options: &ReadOptions,
-) -> Result<Table, TableError> {
-    let io_error = |error| TableError::Io {
-        file: file.to_string(),
-        error,
-    };
+pub(super) fn read(file: &str, input: impl Read, separator: u8, options: &ReadOptions) -> Result<Table, TableError> {
+    let io_error = |error| TableError::Io { file: file.to_string(), error };
     let text = skip_bom(unpack(input).map_err(io_error)?).map_err(io_error)?;
     let mut records = Records::new(file, text, separator);
     if !records.advance()? {
-        return Err(TableError::Empty {
-            file: file.to_string(),
-        });
+        return Err(TableError::Empty { file: file.to_string() });
     }
     let columns = if options.header {
         Columns::Named(header(file, &records.record)?)
     } else {
         Columns::Numbered(records.record.len())
     };
-    let mut rows = Rows {
-        selection: Selection::new(file, columns, options)?,
-        values: Vec::new(),
-        label: Vec::new(),
-    };
+    let mut rows = Rows { selection: Selection::new(file, columns, options)?, values: Vec::new(), label: Vec::new() };
     if !options.header {
         rows.push(&records)?;
     }
@@ -55,26 +41,17 @@ pub(super) fn read(
 }
 
 /// Writes a header and the rows; every number reads back to the same bits.
-pub(super) fn write(
-    output: impl Write,
-    separator: u8,
-    names: &[String],
-    values: &[f64],
-) -> io::Result<()> {
-    let mut writer = csv::WriterBuilder::new()
-        .delimiter(separator)
-        .buffer_capacity(BUFFER_BYTES)
-        .from_writer(output);
+pub(super) fn write(output: impl Write, separator: u8, names: &[String], values: &[f64]) -> io::Result<()> {
+    let mut writer = csv::WriterBuilder::new().delimiter(separator).buffer_capacity(BUFFER_BYTES).from_writer(output);
     writer.write_record(names).map_err(plain)?;
     let mut text = Vec::new();
     for row in values.chunks(names.len().max(1)) {
         for value in row {
             text.clear();
-            // Debug form: the shortest digits that round-trip, with an exponent where it saves zeros.
+            // Debug form: the shortest digits that round-trip, with an exponent where it saves
+            // zeros.
             write!(text, "{value:?}")?;
-            writer
-                .write_field(text.strip_suffix(b".0").unwrap_or(&text))
-                .map_err(plain)?;
+            writer.write_field(text.strip_suffix(b".0").unwrap_or(&text)).map_err(plain)?;
         }
         writer.write_record(None::<&[u8]>).map_err(plain)?;
     }
@@ -95,20 +72,12 @@ fn unpack<'a>(input: impl Read + 'a) -> io::Result<Box<dyn Read + 'a>> {
     let head = peek(&mut input, GZIP_MAGIC.len())?;
     let packed = head == GZIP_MAGIC;
     let whole = io::Cursor::new(head).chain(input);
-    Ok(if packed {
-        Box::new(MultiGzDecoder::new(whole))
-    } else {
-        Box::new(whole)
-    })
+    Ok(if packed { Box::new(MultiGzDecoder::new(whole)) } else { Box::new(whole) })
 }
 
 fn skip_bom<'a>(mut text: Box<dyn Read + 'a>) -> io::Result<Box<dyn Read + 'a>> {
     let head = peek(&mut text, UTF8_BOM.len())?;
-    if head == UTF8_BOM {
-        Ok(text)
-    } else {
-        Ok(Box::new(io::Cursor::new(head).chain(text)))
-    }
+    if head == UTF8_BOM { Ok(text) } else { Ok(Box::new(io::Cursor::new(head).chain(text))) }
 }
 
 /// Up to `count` bytes, fewer only at the end: one `read` of a pipe may bring a single byte.
@@ -120,8 +89,9 @@ fn peek(input: &mut impl Read, count: usize) -> io::Result<Vec<u8>> {
 
 /// The csv reader with exact line numbers, which it does not keep itself once lines are blank.
 ///
-/// Only `\n` ends a record and the input is given one more, so that each record takes exactly one line end besides
-/// those inside quotes; any further ones were blank lines. A `\r` before the line end stays in the last field.
+/// Only `\n` ends a record and the input is given one more, so that each record takes exactly one
+/// line end besides those inside quotes; any further ones were blank lines. A `\r` before the line
+/// end stays in the last field.
 struct Records<'a> {
     file: &'a str,
     reader: csv::Reader<Box<dyn Read + 'a>>,
@@ -142,13 +112,7 @@ impl<'a> Records<'a> {
             .terminator(Terminator::Any(b'\n'))
             .buffer_capacity(BUFFER_BYTES)
             .from_reader(ended);
-        Records {
-            file,
-            reader,
-            record: ByteRecord::new(),
-            line: 0,
-            blank: None,
-        }
+        Records { file, reader, record: ByteRecord::new(), line: 0, blank: None }
     }
 
     /// Moves to the next record that is not blank; false at the end.
@@ -157,10 +121,7 @@ impl<'a> Records<'a> {
         loop {
             let start = self.reader.position().line();
             let more = self.reader.read_byte_record(&mut self.record);
-            if !more.map_err(|error| TableError::Io {
-                file: self.file.to_string(),
-                error: plain(error),
-            })? {
+            if !more.map_err(|error| TableError::Io { file: self.file.to_string(), error: plain(error) })? {
                 return Ok(false);
             }
             self.line = first_line(self.reader.position().line(), &self.record, start);
@@ -179,11 +140,7 @@ fn first_line(end: u64, record: &ByteRecord, start: u64) -> u64 {
     if end == start + 1 {
         return start;
     }
-    let inside_quotes = record
-        .as_slice()
-        .iter()
-        .filter(|&&byte| byte == b'\n')
-        .count() as u64;
+    let inside_quotes = record.as_slice().iter().filter(|&&byte| byte == b'\n').count() as u64;
     end.saturating_sub(1 + inside_quotes)
 }
 
@@ -193,22 +150,16 @@ fn is_blank(record: &ByteRecord) -> bool {
 }
 
 fn header(file: &str, record: &ByteRecord) -> Result<Vec<String>, TableError> {
-    let names =
-        record
-            .iter()
-            .enumerate()
-            .map(|(index, field)| match str::from_utf8(field.trim_ascii()) {
-                Ok(name) => Ok(name.to_string()),
-                Err(_) => Err(TableError::Malformed {
-                    file: file.to_string(),
-                    message: format!("the name of column {index} (from 0) is not UTF-8"),
-                }),
-            });
+    let names = record.iter().enumerate().map(|(index, field)| match str::from_utf8(field.trim_ascii()) {
+        Ok(name) => Ok(name.to_string()),
+        Err(_) => Err(TableError::Malformed {
+            file: file.to_string(),
+            message: format!("the name of column {index} (from 0) is not UTF-8"),
+        }),
+    });
     let names: Vec<String> = names.collect::<Result<_, _>>()?;
     if names.iter().all(|name| name.parse::<f64>().is_ok()) {
-        return Err(TableError::HeaderIsNumbers {
-            file: file.to_string(),
-        });
+        return Err(TableError::HeaderIsNumbers { file: file.to_string() });
     }
     Ok(names)
 }
@@ -224,25 +175,17 @@ impl Rows {
     fn push(&mut self, records: &Records) -> Result<(), TableError> {
         let (selection, record) = (&self.selection, &records.record);
         let expected = selection.columns.count();
-        // In a table of one column a blank line is a row without its value; elsewhere it is only a blank line.
+        // In a table of one column a blank line is a row without its value; elsewhere it is only a
+        // blank line.
         if let (1, Some(line)) = (expected, records.blank) {
-            return Err(TableError::Missing {
-                place: selection.place(At::Line(line), 0),
-            });
+            return Err(TableError::Missing { place: selection.place(At::Line(line), 0) });
         }
         if record.len() != expected {
             let (file, line, fields) = (selection.file.clone(), records.line, record.len());
-            return Err(TableError::RaggedLine {
-                file,
-                line,
-                fields,
-                expected,
-            });
+            return Err(TableError::RaggedLine { file, line, fields, expected });
         }
         for &column in &selection.features {
-            self.values.push(number(&record[column], || {
-                selection.place(At::Line(records.line), column)
-            })?);
+            self.values.push(number(&record[column], || selection.place(At::Line(records.line), column))?);
         }
         if let Some(column) = selection.label {
             self.label.push(label(&record[column], column, records)?);
@@ -253,9 +196,7 @@ impl Rows {
 
 fn number(field: &[u8], place: impl FnOnce() -> Place) -> Result<f64, TableError> {
     let field = field.trim_ascii();
-    let parsed = str::from_utf8(field)
-        .ok()
-        .and_then(|text| text.parse::<f64>().ok());
+    let parsed = str::from_utf8(field).ok().and_then(|text| text.parse::<f64>().ok());
     if let Some(value) = parsed.filter(|value| value.is_finite()) {
         return Ok(value);
     }
@@ -265,14 +206,8 @@ fn number(field: &[u8], place: impl FnOnce() -> Place) -> Result<f64, TableError
     }
     match parsed {
         Some(parsed) if parsed.is_nan() => Err(TableError::Missing { place: place() }),
-        Some(_) => Err(TableError::NotFinite {
-            place: place(),
-            value,
-        }),
-        None => Err(TableError::NotANumber {
-            place: place(),
-            value,
-        }),
+        Some(_) => Err(TableError::NotFinite { place: place(), value }),
+        None => Err(TableError::NotANumber { place: place(), value }),
     }
 }
 
@@ -282,10 +217,7 @@ fn label(field: &[u8], column: usize, records: &Records) -> Result<String, Table
         Ok(text) => Ok(text.to_string()),
         Err(_) => Err(TableError::Malformed {
             file: records.file.to_string(),
-            message: format!(
-                "line {}, column {column} (from 0): the label is not UTF-8",
-                records.line
-            ),
+            message: format!("line {}, column {column} (from 0): the label is not UTF-8", records.line),
         }),
     }
 }

@@ -1,4 +1,5 @@
-//! What can go wrong with a table, said with file, line or row, column, value and what was expected.
+//! What can go wrong with a table, said with file, line or row, column, value and what was
+//! expected.
 
 use std::fmt;
 use std::io;
@@ -7,7 +8,8 @@ use std::io;
 const SHOWN_CHARACTERS: usize = 60;
 const SHOWN_COLUMNS: usize = 20;
 
-/// Why a table could not be read or written. `file` is the name the user gave, or `stdin` / `stdout`.
+/// Why a table could not be read or written. `file` is the name the user gave, or `stdin` /
+/// `stdout`.
 #[derive(Debug)]
 pub enum TableError {
     /// The operating system refused to read or write.
@@ -29,24 +31,11 @@ pub enum TableError {
     /// Two columns have one name.
     DuplicateColumn { file: String, name: String },
     /// `--label` or `--drop` names a column that is not there.
-    UnknownColumn {
-        file: String,
-        name: String,
-        columns: Columns,
-    },
+    UnknownColumn { file: String, name: String, columns: Columns },
     /// A line with more or fewer fields than the first one.
-    RaggedLine {
-        file: String,
-        line: u64,
-        fields: usize,
-        expected: usize,
-    },
+    RaggedLine { file: String, line: u64, fields: usize, expected: usize },
     /// A typed column (Parquet, Arrow) that does not hold numbers.
-    ColumnType {
-        file: String,
-        name: String,
-        found: String,
-    },
+    ColumnType { file: String, name: String, found: String },
     /// A field that does not parse.
     NotANumber { place: Place, value: String },
     /// An empty field, a null, or one of the words for them.
@@ -114,45 +103,20 @@ impl fmt::Display for TableError {
             Self::Empty { file } => write!(out, "{file} is empty"),
             Self::NoRows { file } => write!(out, "{file}: no rows"),
             Self::NoFeatures { file } => {
-                write!(
-                    out,
-                    "{file}: no feature columns left, expected at least one"
-                )
+                write!(out, "{file}: no feature columns left, expected at least one")
             }
-            Self::HeaderIsNumbers { file } => write!(
-                out,
-                "{file}: first line has only numbers; if the file has no header use --no-header"
-            ),
+            Self::HeaderIsNumbers { file } => {
+                write!(out, "{file}: first line has only numbers; if the file has no header use --no-header")
+            }
             Self::DuplicateColumn { file, name } => {
-                write!(
-                    out,
-                    "{file}: column '{}' appears twice, expected distinct names",
-                    shorten(name)
-                )
+                write!(out, "{file}: column '{}' appears twice, expected distinct names", shorten(name))
             }
-            Self::UnknownColumn {
-                file,
-                name,
-                columns,
-            } => {
-                write!(
-                    out,
-                    "{file} has no column '{}'; {}",
-                    shorten(name),
-                    listing(columns)
-                )
+            Self::UnknownColumn { file, name, columns } => {
+                write!(out, "{file} has no column '{}'; {}", shorten(name), listing(columns))
             }
-            Self::RaggedLine {
-                file,
-                line,
-                fields,
-                expected,
-            } => {
+            Self::RaggedLine { file, line, fields, expected } => {
                 let s = if *fields == 1 { "" } else { "s" };
-                write!(
-                    out,
-                    "{file} line {line}: {fields} field{s}, expected {expected}"
-                )
+                write!(out, "{file} line {line}: {fields} field{s}, expected {expected}")
             }
             Self::ColumnType { file, name, found } => write!(
                 out,
@@ -163,10 +127,7 @@ impl fmt::Display for TableError {
             Self::NotANumber { place, value } => {
                 write!(out, "{place}: '{}' is not a number", shorten(value))
             }
-            Self::Missing { place } => write!(
-                out,
-                "{place}: missing value (drop the row or fill it first)"
-            ),
+            Self::Missing { place } => write!(out, "{place}: missing value (drop the row or fill it first)"),
             Self::NotFinite { place, value } => {
                 write!(out, "{place}: '{}' is not finite", shorten(value))
             }
@@ -199,21 +160,14 @@ pub(super) fn check_finite(value: f64, place: impl FnOnce() -> Place) -> Result<
     } else if value.is_nan() {
         Err(TableError::Missing { place: place() })
     } else {
-        Err(TableError::NotFinite {
-            place: place(),
-            value: value.to_string(),
-        })
+        Err(TableError::NotFinite { place: place(), value: value.to_string() })
     }
 }
 
 /// An unclosed quote can make one field of a whole file: never print that.
 fn shorten(text: &str) -> String {
     if text.chars().count() <= SHOWN_CHARACTERS {
-        return text
-            .escape_debug()
-            .to_string()
-            .replace("\\'", "'")
-            .replace("\\\"", "\"");
+        return text.escape_debug().to_string().replace("\\'", "'").replace("\\\"", "\"");
     }
     let head: String = text.chars().take(SHOWN_CHARACTERS).collect();
     format!("{}…", shorten(&head))
@@ -222,17 +176,9 @@ fn shorten(text: &str) -> String {
 fn listing(columns: &Columns) -> String {
     match columns {
         Columns::Named(names) => {
-            let shown: Vec<String> = names
-                .iter()
-                .take(SHOWN_COLUMNS)
-                .map(|name| shorten(name))
-                .collect();
+            let shown: Vec<String> = names.iter().take(SHOWN_COLUMNS).map(|name| shorten(name)).collect();
             let rest = names.len() - shown.len();
-            let more = if rest > 0 {
-                format!(" … and {rest} more")
-            } else {
-                String::new()
-            };
+            let more = if rest > 0 { format!(" … and {rest} more") } else { String::new() };
             format!("it has {}{more}", shown.join(", "))
         }
         Columns::Numbered(0) => "it has no columns".to_string(),

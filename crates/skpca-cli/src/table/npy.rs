@@ -1,4 +1,5 @@
-//! NumPy's .npy files: magic, version, a header `{'descr': …, 'fortran_order': …, 'shape': …}`, then the elements.
+//! NumPy's .npy files: magic, version, a header `{'descr': …, 'fortran_order': …, 'shape': …}`,
+//! then the elements.
 
 use std::fs::File;
 use std::io::{self, BufReader, Read, Write};
@@ -16,34 +17,20 @@ const EXPECTED_TYPES: &str = "expected little-endian f4, f8, i1 to i8, u1 to u8 
 
 /// Reads an array of one or two dimensions; one dimension is one column.
 pub(super) fn read(file: &str, input: File, options: &ReadOptions) -> Result<Table, TableError> {
-    let malformed = |message| TableError::Malformed {
-        file: file.to_string(),
-        message,
-    };
-    let io_error = |error| TableError::Io {
-        file: file.to_string(),
-        error,
-    };
+    let malformed = |message| TableError::Malformed { file: file.to_string(), message };
+    let io_error = |error| TableError::Io { file: file.to_string(), error };
     let bytes = input.metadata().map_err(io_error)?.len();
     let mut input = BufReader::new(input);
     let (header, start) = read_header(&mut input).map_err(malformed)?;
     let array = Array::parse(&header).map_err(malformed)?;
-    array
-        .check_size(bytes.saturating_sub(start))
-        .map_err(malformed)?;
+    array.check_size(bytes.saturating_sub(start)).map_err(malformed)?;
     let selection = Selection::new(file, Columns::Numbered(array.columns), options)?;
     array.read(&mut input, selection)
 }
 
 /// Writes 64-bit floats, row by row; the format has no place for names.
-pub(super) fn write(
-    mut output: impl Write,
-    columns: usize,
-    rows: usize,
-    values: &[f64],
-) -> io::Result<()> {
-    let mut header =
-        format!("{{'descr': '<f8', 'fortran_order': False, 'shape': ({rows}, {columns}), }}");
+pub(super) fn write(mut output: impl Write, columns: usize, rows: usize, values: &[f64]) -> io::Result<()> {
+    let mut header = format!("{{'descr': '<f8', 'fortran_order': False, 'shape': ({rows}, {columns}), }}");
     let before = MAGIC.len() + 2 + 2;
     let whole = (before + header.len() + 1).next_multiple_of(ALIGNMENT);
     header.push_str(&" ".repeat(whole - before - header.len() - 1));
@@ -53,9 +40,7 @@ pub(super) fn write(
     // Two 20-digit numbers at most: the header always fits 16 bits.
     output.write_all(&(header.len() as u16).to_le_bytes())?;
     output.write_all(header.as_bytes())?;
-    values
-        .iter()
-        .try_for_each(|value| output.write_all(&value.to_le_bytes()))
+    values.iter().try_for_each(|value| output.write_all(&value.to_le_bytes()))
 }
 
 /// The header's text and the offset at which the elements start.
@@ -73,27 +58,19 @@ fn read_header(input: &mut impl Read) -> Result<(String, u64), String> {
         [1, 0] => 2,
         [2, 0] | [3, 0] => 4,
         [major, minor] => {
-            return Err(format!(
-                ".npy version {major}.{minor}, expected 1.0, 2.0 or 3.0"
-            ));
+            return Err(format!(".npy version {major}.{minor}, expected 1.0, 2.0 or 3.0"));
         }
     };
     let mut length = [0; 4];
     input.read_exact(&mut length[..width]).map_err(short)?;
     let length = u32::from_le_bytes(length) as usize;
     if length > HEADER_LIMIT {
-        return Err(format!(
-            "a .npy header of {length} bytes, expected at most {HEADER_LIMIT}"
-        ));
+        return Err(format!("a .npy header of {length} bytes, expected at most {HEADER_LIMIT}"));
     }
     let mut header = vec![0; length];
     input.read_exact(&mut header).map_err(short)?;
-    let header =
-        String::from_utf8(header).map_err(|_| "the .npy header is not text".to_string())?;
-    Ok((
-        header,
-        (MAGIC.len() + version.len() + width + length) as u64,
-    ))
+    let header = String::from_utf8(header).map_err(|_| "the .npy header is not text".to_string())?;
+    Ok((header, (MAGIC.len() + version.len() + width + length) as u64))
 }
 
 /// What the header promises.
@@ -112,18 +89,11 @@ impl Array {
             _ if order.starts_with("True") => true,
             _ if order.starts_with("False") => false,
             _ => {
-                return Err(
-                    "'fortran_order' in the .npy header is neither True nor False".to_string(),
-                );
+                return Err("'fortran_order' in the .npy header is neither True nor False".to_string());
             }
         };
         let (rows, columns) = shape(value_of(header, "shape")?)?;
-        Ok(Array {
-            element,
-            fortran,
-            rows,
-            columns,
-        })
+        Ok(Array { element, fortran, rows, columns })
     }
 
     /// Nothing is allocated before the file is known to hold what its header promises.
@@ -136,9 +106,7 @@ impl Array {
             Some(needed) => Err(format!(
                 "{rows} rows x {columns} columns need {needed} bytes after the header, the file has {present}"
             )),
-            None => Err(format!(
-                "{rows} rows x {columns} columns are more than any file can hold"
-            )),
+            None => Err(format!("{rows} rows x {columns} columns are more than any file can hold")),
         }
     }
 
@@ -149,27 +117,16 @@ impl Array {
             feature[column] = Some(position);
         }
         let mut values = vec![0.0; self.rows * width];
-        let mut label = vec![
-            String::new();
-            if selection.label.is_some() {
-                self.rows
-            } else {
-                0
-            }
-        ];
+        let mut label = vec![String::new(); if selection.label.is_some() { self.rows } else { 0 }];
         for index in 0..self.rows * self.columns {
             let (row, column) = self.position(index);
             let mut cell = [0; 8];
             input
                 .read_exact(&mut cell[..self.element.bytes()])
-                .map_err(|error| TableError::Io {
-                    file: selection.file.clone(),
-                    error,
-                })?;
+                .map_err(|error| TableError::Io { file: selection.file.clone(), error })?;
             if let Some(position) = feature[column] {
                 let value = self.element.number(cell);
-                values[row * width + position] =
-                    check_finite(value, || selection.place(At::Row(row), column))?;
+                values[row * width + position] = check_finite(value, || selection.place(At::Row(row), column))?;
             } else if selection.label == Some(column) {
                 label[row] = self.element.text(cell);
             }
@@ -179,21 +136,14 @@ impl Array {
 
     /// Row and column of an element by its place in the file.
     fn position(&self, index: usize) -> (usize, usize) {
-        if self.fortran {
-            (index % self.rows, index / self.rows)
-        } else {
-            (index / self.columns, index % self.columns)
-        }
+        if self.fortran { (index % self.rows, index / self.rows) } else { (index / self.columns, index % self.columns) }
     }
 }
 
 /// The header's text behind `'key':`. Python writes either quote.
 fn value_of<'a>(header: &'a str, key: &str) -> Result<&'a str, String> {
     let quoted = [format!("'{key}'"), format!("\"{key}\"")];
-    let behind = quoted
-        .iter()
-        .find_map(|quoted| header.split_once(quoted.as_str()))
-        .map(|(_, behind)| behind);
+    let behind = quoted.iter().find_map(|quoted| header.split_once(quoted.as_str())).map(|(_, behind)| behind);
     behind
         .and_then(|behind| behind.trim_start().strip_prefix(':'))
         .map(str::trim_start)
@@ -201,30 +151,16 @@ fn value_of<'a>(header: &'a str, key: &str) -> Result<&'a str, String> {
 }
 
 fn shape(text: &str) -> Result<(usize, usize), String> {
-    let inside = text
-        .strip_prefix('(')
-        .and_then(|text| text.split_once(')'))
-        .map(|(inside, _)| inside);
+    let inside = text.strip_prefix('(').and_then(|text| text.split_once(')')).map(|(inside, _)| inside);
     let inside = inside.ok_or("'shape' in the .npy header is not a tuple")?;
-    let sizes = inside
-        .trim()
-        .trim_end_matches(',')
-        .split(',')
-        .filter(|size| !size.trim().is_empty());
+    let sizes = inside.trim().trim_end_matches(',').split(',').filter(|size| !size.trim().is_empty());
     let sizes: Vec<usize> = sizes
-        .map(|size| {
-            size.trim()
-                .parse()
-                .map_err(|_| format!("shape ({inside}) in the .npy header, expected sizes"))
-        })
+        .map(|size| size.trim().parse().map_err(|_| format!("shape ({inside}) in the .npy header, expected sizes")))
         .collect::<Result<_, _>>()?;
     match sizes[..] {
         [rows] => Ok((rows, 1)),
         [rows, columns] => Ok((rows, columns)),
-        _ => Err(format!(
-            "an array of {} dimensions, expected rows and columns",
-            sizes.len()
-        )),
+        _ => Err(format!("an array of {} dimensions, expected rows and columns", sizes.len())),
     }
 }
 
@@ -239,13 +175,8 @@ enum Element {
 
 impl Element {
     fn parse(text: &str) -> Result<Self, String> {
-        let quote = text
-            .chars()
-            .next()
-            .filter(|&quote| quote == '\'' || quote == '"');
-        let inside = quote
-            .and_then(|quote| text[1..].split_once(quote))
-            .map(|(inside, _)| inside);
+        let quote = text.chars().next().filter(|&quote| quote == '\'' || quote == '"');
+        let inside = quote.and_then(|quote| text[1..].split_once(quote)).map(|(inside, _)| inside);
         let Some(descr) = inside else {
             return Err(format!("a structured array, {EXPECTED_TYPES}"));
         };

@@ -25,35 +25,17 @@ impl Selection {
         for name in &options.drop {
             left_out.insert(find(file, &columns, name)?);
         }
-        left_out.extend(
-            options
-                .ignore
-                .iter()
-                .filter_map(|name| position(&columns, name)),
-        );
-        let features: Vec<usize> = (0..columns.count())
-            .filter(|index| !left_out.contains(index))
-            .collect();
+        left_out.extend(options.ignore.iter().filter_map(|name| position(&columns, name)));
+        let features: Vec<usize> = (0..columns.count()).filter(|index| !left_out.contains(index)).collect();
         if features.is_empty() {
-            return Err(TableError::NoFeatures {
-                file: file.to_string(),
-            });
+            return Err(TableError::NoFeatures { file: file.to_string() });
         }
-        Ok(Selection {
-            file: file.to_string(),
-            columns,
-            features,
-            label,
-        })
+        Ok(Selection { file: file.to_string(), columns, features, label })
     }
 
     /// Where the value of a source column stands.
     pub fn place(&self, at: At, column: usize) -> Place {
-        Place {
-            file: self.file.clone(),
-            at,
-            column: self.columns.text(column),
-        }
+        Place { file: self.file.clone(), at, column: self.columns.text(column) }
     }
 
     /// Puts what was read together; `values` holds the features row by row.
@@ -62,23 +44,12 @@ impl Selection {
             return Err(TableError::NoRows { file: self.file });
         }
         let names = match self.columns {
-            Columns::Named(names) => Some(
-                self.features
-                    .iter()
-                    .map(|&index| names[index].clone())
-                    .collect(),
-            ),
+            Columns::Named(names) => Some(self.features.iter().map(|&index| names[index].clone()).collect()),
             Columns::Numbered(_) => None,
         };
         let columns = self.features.len();
         let label = self.label.map(|_| label);
-        Ok(Table {
-            names,
-            rows: values.len() / columns,
-            columns,
-            values,
-            label,
-        })
+        Ok(Table { names, rows: values.len() / columns, columns, values, label })
     }
 }
 
@@ -88,19 +59,12 @@ fn check_distinct(file: &str, columns: &Columns) -> Result<(), TableError> {
     };
     let mut seen = HashSet::new();
     match names.iter().find(|name| !seen.insert(name.as_str())) {
-        Some(name) => Err(TableError::DuplicateColumn {
-            file: file.to_string(),
-            name: name.clone(),
-        }),
+        Some(name) => Err(TableError::DuplicateColumn { file: file.to_string(), name: name.clone() }),
         None => Ok(()),
     }
 }
 
-fn label(
-    file: &str,
-    columns: &Columns,
-    options: &ReadOptions,
-) -> Result<Option<usize>, TableError> {
+fn label(file: &str, columns: &Columns, options: &ReadOptions) -> Result<Option<usize>, TableError> {
     match &options.label {
         None => Ok(None),
         Some(name) if options.label_optional => Ok(position(columns, name)),

@@ -1,8 +1,8 @@
-//! Laws over the registry of formats (what is written reads back to the same bits), then the messages, word for word.
+//! Laws over the registry of formats (what is written reads back to the same bits), then the
+//! messages, word for word.
 
 use std::fs;
 use std::io::{self, Write};
-use std::path::Path;
 
 use flate2::Compression;
 use flate2::write::GzEncoder;
@@ -10,13 +10,15 @@ use tempfile::TempDir;
 
 use super::*;
 
+mod atomic_files;
 mod columnar_files;
 mod npy_files;
 
 /// Values whose text form is easy to get wrong.
 const VALUES: [f64; 6] = [0.1, -1e300, 5e-324, 123456789.0, -0.0, 1.0 / 3.0];
 
-/// Writes `bytes` under `name` in a directory of its own and reads them; messages come without the directory.
+/// Writes `bytes` under `name` in a directory of its own and reads them; messages come without the
+/// directory.
 fn read_bytes(name: &str, bytes: &[u8], options: &ReadOptions) -> Result<Table, String> {
     let directory = TempDir::new().unwrap();
     let path = directory.path().join(name);
@@ -38,17 +40,11 @@ fn names(names: &[&str]) -> Vec<String> {
 }
 
 fn no_header() -> ReadOptions {
-    ReadOptions {
-        header: false,
-        ..Default::default()
-    }
+    ReadOptions { header: false, ..Default::default() }
 }
 
 fn labelled(name: &str) -> ReadOptions {
-    ReadOptions {
-        label: Some(name.to_string()),
-        ..Default::default()
-    }
+    ReadOptions { label: Some(name.to_string()), ..Default::default() }
 }
 
 fn bits(values: &[f64]) -> Vec<u64> {
@@ -59,9 +55,7 @@ fn bits(values: &[f64]) -> Vec<u64> {
 fn every_format_reads_back_what_was_written() {
     let directory = TempDir::new().unwrap();
     for (extension, format) in FORMATS {
-        let path = directory
-            .path()
-            .join(format!("Scores{}", extension.to_uppercase()));
+        let path = directory.path().join(format!("Scores{}", extension.to_uppercase()));
         let path = path.to_str().unwrap();
         write(Some(path), &names(&["pc 1", "pc,2"]), 3, &VALUES).unwrap();
         let table = read(path, &ReadOptions::default()).unwrap();
@@ -70,11 +64,7 @@ fn every_format_reads_back_what_was_written() {
         let expected = (*format != Format::Npy).then(|| names(&["pc 1", "pc,2"]));
         assert_eq!((table.names, table.label), (expected, None), "{extension}");
     }
-    assert_eq!(
-        fs::read_dir(directory.path()).unwrap().count(),
-        FORMATS.len(),
-        "temporary files are left"
-    );
+    assert_eq!(fs::read_dir(directory.path()).unwrap().count(), FORMATS.len(), "temporary files are left");
 }
 
 #[test]
@@ -103,16 +93,8 @@ fn gzip_is_recognised_by_its_bytes() {
     packed.write_all(b"\xef\xbb\xbfa,b\n1,2\n").unwrap();
     let packed = packed.finish().unwrap();
     let table = read_bytes("data.csv", &packed, &ReadOptions::default()).unwrap();
-    assert_eq!(
-        (table.names, table.values),
-        (Some(names(&["a", "b"])), vec![1.0, 2.0])
-    );
-    let cut = read_bytes(
-        "data.csv.gz",
-        &packed[..packed.len() - 9],
-        &ReadOptions::default(),
-    )
-    .unwrap_err();
+    assert_eq!((table.names, table.values), (Some(names(&["a", "b"])), vec![1.0, 2.0]));
+    let cut = read_bytes("data.csv.gz", &packed[..packed.len() - 9], &ReadOptions::default()).unwrap_err();
     assert!(cut.starts_with("data.csv.gz: "), "{cut}");
 }
 
@@ -126,123 +108,49 @@ fn csv_dialects() {
         "a,b\r\n\r\n1,2\r\n3,4\r\n\r\n",
     ] {
         let table = read_csv(text, &ReadOptions::default()).unwrap();
-        assert_eq!(
-            (table.names, table.values),
-            (Some(names(&["a", "b"])), expected.clone()),
-            "{text:?}"
-        );
+        assert_eq!((table.names, table.values), (Some(names(&["a", "b"])), expected.clone()), "{text:?}");
     }
-    assert_eq!(
-        read_csv("1,2\n3,4\n", &no_header()).unwrap().values,
-        expected
-    );
-    assert_eq!(
-        read_bytes("a.tsv", b"a\tb\n1\t2\n3\t4\n", &ReadOptions::default())
-            .unwrap()
-            .values,
-        expected
-    );
-    assert_eq!(
-        read_bytes("a.txt", b"1\t2\n3\t4\n", &no_header())
-            .unwrap()
-            .values,
-        expected
-    );
+    assert_eq!(read_csv("1,2\n3,4\n", &no_header()).unwrap().values, expected);
+    assert_eq!(read_bytes("a.tsv", b"a\tb\n1\t2\n3\t4\n", &ReadOptions::default()).unwrap().values, expected);
+    assert_eq!(read_bytes("a.txt", b"1\t2\n3\t4\n", &no_header()).unwrap().values, expected);
 }
 
 #[test]
 fn labels_and_left_out_columns() {
     let text = "id,x,kind,when\n7,1,a b,mon\n8,2,007,\n";
-    let options = ReadOptions {
-        drop: names(&["when"]),
-        ignore: names(&["id", "none"]),
-        ..labelled("kind")
-    };
+    let options = ReadOptions { drop: names(&["when"]), ignore: names(&["id", "none"]), ..labelled("kind") };
     let table = read_csv(text, &options).unwrap();
-    assert_eq!(
-        (table.names, table.values),
-        (Some(names(&["x"])), vec![1.0, 2.0])
-    );
+    assert_eq!((table.names, table.values), (Some(names(&["x"])), vec![1.0, 2.0]));
     assert_eq!(table.label, Some(names(&["a b", "007"])));
 
     let last = read_csv("x,kind\r\n1,a\r\n", &labelled("kind")).unwrap();
-    assert_eq!(
-        last.label,
-        Some(names(&["a"])),
-        "the carriage return is not part of the label"
-    );
-    let numbered = read_csv(
-        "1,u\n2,v\n",
-        &ReadOptions {
-            header: false,
-            ..labelled("1")
-        },
-    )
-    .unwrap();
-    assert_eq!(
-        (numbered.names, numbered.label),
-        (None, Some(names(&["u", "v"])))
-    );
-    let absent = read_csv(
-        "x\n1\n",
-        &ReadOptions {
-            label_optional: true,
-            ..labelled("kind")
-        },
-    )
-    .unwrap();
+    assert_eq!(last.label, Some(names(&["a"])), "the carriage return is not part of the label");
+    let numbered = read_csv("1,u\n2,v\n", &ReadOptions { header: false, ..labelled("1") }).unwrap();
+    assert_eq!((numbered.names, numbered.label), (None, Some(names(&["u", "v"]))));
+    let absent = read_csv("x\n1\n", &ReadOptions { label_optional: true, ..labelled("kind") }).unwrap();
     assert_eq!(absent.label, None);
 }
 
 #[test]
 fn values_that_are_no_numbers() {
-    assert_eq!(
-        refusal("age,x\n1,2\nabc,3\n"),
-        "data.csv line 3, column 'age': 'abc' is not a number"
-    );
-    assert_eq!(
-        refusal("x,y\n1,inf\n"),
-        "data.csv line 2, column 'y': 'inf' is not finite"
-    );
-    assert_eq!(
-        refusal("x,y\n1,-1e999\n"),
-        "data.csv line 2, column 'y': '-1e999' is not finite"
-    );
+    assert_eq!(refusal("age,x\n1,2\nabc,3\n"), "data.csv line 3, column 'age': 'abc' is not a number");
+    assert_eq!(refusal("x,y\n1,inf\n"), "data.csv line 2, column 'y': 'inf' is not finite");
+    assert_eq!(refusal("x,y\n1,-1e999\n"), "data.csv line 2, column 'y': '-1e999' is not finite");
     let unnamed = read_csv("1,2\n3,?\n", &no_header()).unwrap_err();
-    assert_eq!(
-        unnamed,
-        "data.csv line 2, column 1 (from 0): '?' is not a number"
-    );
+    assert_eq!(unnamed, "data.csv line 2, column 1 (from 0): '?' is not a number");
     for word in ["", " ", "NA", "NaN", "nan", "-nan", "null", "N/A", "\"\""] {
         let expected = "data.csv line 3, column 'x': missing value (drop the row or fill it first)";
-        assert_eq!(
-            refusal(&format!("x,y\n1,2\n{word},2\n")),
-            expected,
-            "{word:?}"
-        );
+        assert_eq!(refusal(&format!("x,y\n1,2\n{word},2\n")), expected, "{word:?}");
     }
     let long = refusal(&format!("x\n{}\n", "z".repeat(5000)));
-    assert_eq!(
-        long,
-        format!(
-            "data.csv line 2, column 'x': '{}…' is not a number",
-            "z".repeat(60)
-        )
-    );
+    assert_eq!(long, format!("data.csv line 2, column 'x': '{}…' is not a number", "z".repeat(60)));
 }
 
 #[test]
 fn lines_are_counted_as_an_editor_counts_them() {
-    assert_eq!(
-        refusal("x,y\n\n\n1,2\n\nu,3\n"),
-        "data.csv line 6, column 'x': 'u' is not a number"
-    );
-    assert_eq!(
-        refusal("x,y\r\n\r\n1,2\r\n\r\nu,3"),
-        "data.csv line 5, column 'x': 'u' is not a number"
-    );
-    let quoted =
-        read_csv("x,kind\n1,\"a\nb\"\n\n2,\"c\r\nd\"\nu,e", &labelled("kind")).unwrap_err();
+    assert_eq!(refusal("x,y\n\n\n1,2\n\nu,3\n"), "data.csv line 6, column 'x': 'u' is not a number");
+    assert_eq!(refusal("x,y\r\n\r\n1,2\r\n\r\nu,3"), "data.csv line 5, column 'x': 'u' is not a number");
+    let quoted = read_csv("x,kind\n1,\"a\nb\"\n\n2,\"c\r\nd\"\nu,e", &labelled("kind")).unwrap_err();
     assert_eq!(quoted, "data.csv line 7, column 'x': 'u' is not a number");
 }
 
@@ -252,20 +160,12 @@ fn a_blank_line_in_one_column_is_a_missing_value() {
         let expected = "data.csv line 3, column 'x': missing value (drop the row or fill it first)";
         assert_eq!(refusal(text), expected, "{text:?}");
     }
-    assert_eq!(
-        read_csv("x\n1\n\n\n", &ReadOptions::default())
-            .unwrap()
-            .rows,
-        1
-    );
+    assert_eq!(read_csv("x\n1\n\n\n", &ReadOptions::default()).unwrap().rows, 1);
 }
 
 #[test]
 fn shapes_that_are_no_table() {
-    assert_eq!(
-        refusal("a,b,c,d\n1,2,3,4\n1,2,3\n"),
-        "data.csv line 3: 3 fields, expected 4"
-    );
+    assert_eq!(refusal("a,b,c,d\n1,2,3,4\n1,2,3\n"), "data.csv line 3: 3 fields, expected 4");
     assert_eq!(refusal("a,b\n1\n"), "data.csv line 2: 1 field, expected 2");
     assert_eq!(refusal("a,b\n"), "data.csv: no rows");
     for text in ["", "\n\r\n", "\u{feff}"] {
@@ -273,58 +173,26 @@ fn shapes_that_are_no_table() {
     }
     let expected = "data.csv: column 'a' appears twice, expected distinct names";
     assert_eq!(refusal("a,b,a\n1,2,3\n"), expected);
-    let expected =
-        "data.csv: first line has only numbers; if the file has no header use --no-header";
+    let expected = "data.csv: first line has only numbers; if the file has no header use --no-header";
     assert_eq!(refusal("1,2.5\n3,4\n"), expected);
-    let all = ReadOptions {
-        drop: names(&["a"]),
-        ..labelled("b")
-    };
+    let all = ReadOptions { drop: names(&["a"]), ..labelled("b") };
     let expected = "data.csv: no feature columns left, expected at least one";
     assert_eq!(read_csv("a,b\n1,2\n", &all).unwrap_err(), expected);
     let expected = "data.csv: the name of column 1 (from 0) is not UTF-8";
-    assert_eq!(
-        read_bytes("data.csv", b"a,\xff\n1,2\n", &ReadOptions::default()).unwrap_err(),
-        expected
-    );
+    assert_eq!(read_bytes("data.csv", b"a,\xff\n1,2\n", &ReadOptions::default()).unwrap_err(), expected);
     let expected = "data.csv line 2, column 'a': '\u{fffd}' is not a number";
-    assert_eq!(
-        read_bytes("data.csv", b"a\n\xff\n", &ReadOptions::default()).unwrap_err(),
-        expected
-    );
+    assert_eq!(read_bytes("data.csv", b"a\n\xff\n", &ReadOptions::default()).unwrap_err(), expected);
     let expected = "data.csv: line 2, column 1 (from 0): the label is not UTF-8";
-    assert_eq!(
-        read_bytes("data.csv", b"a,b\n1,\xff\n", &labelled("b")).unwrap_err(),
-        expected
-    );
+    assert_eq!(read_bytes("data.csv", b"a,b\n1,\xff\n", &labelled("b")).unwrap_err(), expected);
 }
 
 #[test]
 fn unknown_columns_are_answered_with_the_known_ones() {
-    let drop = |name: &str| ReadOptions {
-        drop: names(&[name]),
-        ..Default::default()
-    };
-    assert_eq!(
-        read_csv("a,b\n1,2\n", &drop("c")).unwrap_err(),
-        "data.csv has no column 'c'; it has a, b"
-    );
-    assert_eq!(
-        read_csv("a,b\n1,2\n", &labelled("0")).unwrap_err(),
-        "data.csv has no column '0'; it has a, b"
-    );
-    let unnamed = read_csv(
-        "1,2\n",
-        &ReadOptions {
-            header: false,
-            ..drop("2")
-        },
-    )
-    .unwrap_err();
-    assert_eq!(
-        unnamed,
-        "data.csv has no column '2'; it has no names, use a number from 0 to 1"
-    );
+    let drop = |name: &str| ReadOptions { drop: names(&[name]), ..Default::default() };
+    assert_eq!(read_csv("a,b\n1,2\n", &drop("c")).unwrap_err(), "data.csv has no column 'c'; it has a, b");
+    assert_eq!(read_csv("a,b\n1,2\n", &labelled("0")).unwrap_err(), "data.csv has no column '0'; it has a, b");
+    let unnamed = read_csv("1,2\n", &ReadOptions { header: false, ..drop("2") }).unwrap_err();
+    assert_eq!(unnamed, "data.csv has no column '2'; it has no names, use a number from 0 to 1");
     let many: Vec<String> = (0..25).map(|index| format!("c{index}")).collect();
     let message = read_csv(&many.join(","), &drop("z")).unwrap_err();
     assert!(message.ends_with("c18, c19 … and 5 more"), "{message}");
@@ -334,29 +202,11 @@ fn unknown_columns_are_answered_with_the_known_ones() {
 fn files_that_cannot_be_opened_or_named() {
     let known = ".csv .csv.gz .tsv .tsv.gz .txt .txt.gz .parquet .arrow .feather .ipc .npy";
     let expected = format!("table.xlsx: unknown extension, expected one of {known}");
-    assert_eq!(
-        read("table.xlsx", &ReadOptions::default())
-            .unwrap_err()
-            .to_string(),
-        expected
-    );
-    assert_eq!(
-        check_target(Some("table.xlsx")).unwrap_err().to_string(),
-        expected
-    );
+    assert_eq!(read("table.xlsx", &ReadOptions::default()).unwrap_err().to_string(), expected);
+    assert_eq!(check_target(Some("table.xlsx")).unwrap_err().to_string(), expected);
     let absent = "/no/such/table.csv: No such file or directory (os error 2)";
-    assert_eq!(
-        read("/no/such/table.csv", &ReadOptions::default())
-            .unwrap_err()
-            .to_string(),
-        absent
-    );
-    assert_eq!(
-        check_target(Some("/no/such/table.csv"))
-            .unwrap_err()
-            .to_string(),
-        absent
-    );
+    assert_eq!(read("/no/such/table.csv", &ReadOptions::default()).unwrap_err().to_string(), absent);
+    assert_eq!(check_target(Some("/no/such/table.csv")).unwrap_err().to_string(), absent);
     for target in [None, Some("-"), Some("scores.csv"), Some("/tmp/scores.npy")] {
         assert!(check_target(target).is_ok(), "{target:?}");
     }
@@ -381,42 +231,5 @@ fn a_broken_pipe_is_told_apart() {
     }
     let error = delimited::write(Closed, b',', &names(&["a"]), &vec![0.5; 100_000]).unwrap_err();
     assert!(matches!(stdout_error(error), TableError::BrokenPipe));
-    assert!(matches!(
-        stdout_error(io::ErrorKind::StorageFull.into()),
-        TableError::Io { .. }
-    ));
-}
-
-#[test]
-fn a_failed_write_leaves_the_old_file() {
-    let directory = TempDir::new().unwrap();
-    let path = directory.path().join("model.bin");
-    atomic_write(&path, |output| output.write_all(b"old")).unwrap();
-    let failed = atomic_write(&path, |output| {
-        output.write_all(b"half")?;
-        Err(io::ErrorKind::StorageFull.into())
-    });
-    assert_eq!(failed.unwrap_err().kind(), io::ErrorKind::StorageFull);
-    assert_eq!(fs::read(&path).unwrap(), b"old");
-    assert_eq!(
-        fs::read_dir(directory.path()).unwrap().count(),
-        1,
-        "a temporary file is left"
-    );
-    atomic_write(&path, |output| output.write_all(b"new")).unwrap();
-    assert_eq!(fs::read(&path).unwrap(), b"new");
-}
-
-#[cfg(unix)]
-#[test]
-fn links_and_devices_survive_a_write() {
-    let directory = TempDir::new().unwrap();
-    let (file, link) = (directory.path().join("file"), directory.path().join("link"));
-    fs::write(&file, "old").unwrap();
-    std::os::unix::fs::symlink(&file, &link).unwrap();
-    atomic_write(&link, |output| output.write_all(b"new")).unwrap();
-    assert!(fs::symlink_metadata(&link).unwrap().is_symlink());
-    assert_eq!(fs::read(&file).unwrap(), b"new");
-    atomic_write(Path::new("/dev/null"), |output| output.write_all(b"gone")).unwrap();
-    assert!(!fs::metadata("/dev/null").unwrap().is_file());
+    assert!(matches!(stdout_error(io::ErrorKind::StorageFull.into()), TableError::Io { .. }));
 }

@@ -39,9 +39,9 @@ impl Bandwidth<'_> {
         let gamma = match &value {
             Value::Number(number) => number.as_f64().unwrap_or(f64::NAN),
             Value::String(rule) if ["median", "mean", "scale"].contains(&rule.as_str()) => {
-                let points = self.points.ok_or_else(|| {
-                    Error::parameter("gamma", rule, "a number where there are no points to look at")
-                })?;
+                let points = self
+                    .points
+                    .ok_or_else(|| Error::parameter("gamma", rule, "a number where there are no points to look at"))?;
                 let gamma = self.rule(points, rule, distance)?;
                 if !(gamma.is_finite() && gamma > 0.0) {
                     let expected = "rows whose distances fit a floating-point number; scale the columns first";

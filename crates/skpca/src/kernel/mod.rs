@@ -66,14 +66,8 @@ pub struct Entry {
 }
 
 /// Every kernel there is.
-pub const KERNELS: &[Entry] = &[
-    rbf::ENTRY,
-    laplacian::ENTRY,
-    polynomial::ENTRY,
-    sigmoid::ENTRY,
-    linear::ENTRY,
-    cosine::ENTRY,
-];
+pub const KERNELS: &[Entry] =
+    &[rbf::ENTRY, laplacian::ENTRY, polynomial::ENTRY, sigmoid::ENTRY, linear::ENTRY, cosine::ENTRY];
 
 /// Builds the kernel that `spec` names; rules such as `gamma=median` look at `points`.
 pub fn build(spec: &Spec, points: &Points, seed: u64) -> Result<Arc<dyn Kernel>> {
@@ -119,10 +113,7 @@ mod tests {
             "unknown kernel parameter 'gamma': expected one of nothing (it has no parameters)"
         );
         assert_eq!(message("rbf,gamma=-1"), "gamma = -1: expected a positive number");
-        assert_eq!(
-            message("rbf,gamma=wide"),
-            "gamma = \"wide\": expected a positive number, median, mean or scale"
-        );
+        assert_eq!(message("rbf,gamma=wide"), "gamma = \"wide\": expected a positive number, median, mean or scale");
         assert_eq!(message("polynomial,degree=2.5"), "degree = 2.5: expected a whole number from 1 to 64");
     }
 

@@ -10,7 +10,7 @@ use super::{Entry, Method, Report, Size, Solution, Support, Target, Task};
 use crate::error::{Error, Result};
 use crate::factor::diagonal;
 use crate::spec::Spec;
-use crate::spectrum::{Accuracy, Expansion, KernelOperator, fix_signs, named, stores, top};
+use crate::spectrum::{Accuracy, Expansion, KernelOperator, named, stores, top};
 
 pub(super) const ENTRY: Entry = Entry {
     name: "exact",
@@ -35,15 +35,10 @@ impl Method for Exact {
         for (j, value) in pairs.values.iter().enumerate() {
             coefficients.col_mut(j).iter_mut().for_each(|a| *a /= value.sqrt());
         }
-        fix_signs(&mut coefficients);
         let share = if task.center { 1.0 / n as f64 } else { 0.0 };
         let means = operator.plain(Mat::from_fn(n, 1, |_, _| share).as_ref());
-        let report = Report {
-            gap: Some(pairs.residual),
-            rounds: pairs.rounds,
-            converged: pairs.converged,
-            ..Report::default()
-        };
+        let report =
+            Report { gap: Some(pairs.residual), rounds: pairs.rounds, converged: pairs.converged, ..Report::default() };
         let expansion = Expansion {
             kept: (0..n).collect(),
             coefficients,

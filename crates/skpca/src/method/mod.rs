@@ -69,8 +69,7 @@ impl Task<'_> {
     /// What exact kernel PCA captures, computed on first use.
     pub(crate) fn reference(&self) -> Result<&Reference> {
         if self.reference.get().is_none() {
-            let reference =
-                Reference::new(self.kernel, self.points, self.q, self.center, self.seed, self.watch)?;
+            let reference = Reference::new(self.kernel, self.points, self.q, self.center, self.seed, self.watch)?;
             let _ = self.reference.set(reference);
         }
         Ok(self.reference.get().expect("just set"))

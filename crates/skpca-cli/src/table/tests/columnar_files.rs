@@ -4,8 +4,8 @@ use std::sync::Arc;
 
 use arrow_array::types::Int8Type;
 use arrow_array::{
-    ArrayRef, BooleanArray, Decimal128Array, DictionaryArray, Float32Array, Float64Array,
-    Int64Array, RecordBatch, StringArray, TimestampSecondArray, UInt8Array,
+    ArrayRef, BooleanArray, Decimal128Array, DictionaryArray, Float32Array, Float64Array, Int64Array, RecordBatch,
+    StringArray, TimestampSecondArray, UInt8Array,
 };
 use arrow_ipc::writer::{FileWriter, StreamWriter};
 use parquet::arrow::ArrowWriter;
@@ -13,10 +13,7 @@ use parquet::arrow::ArrowWriter;
 use super::*;
 
 fn batch(columns: Vec<(&str, ArrayRef)>) -> RecordBatch {
-    RecordBatch::try_from_iter_with_nullable(
-        columns.into_iter().map(|(name, array)| (name, array, true)),
-    )
-    .unwrap()
+    RecordBatch::try_from_iter_with_nullable(columns.into_iter().map(|(name, array)| (name, array, true))).unwrap()
 }
 
 fn parquet_bytes(batch: &RecordBatch) -> Vec<u8> {
@@ -41,11 +38,7 @@ fn stream_bytes(batch: &RecordBatch) -> Vec<u8> {
 
 /// The same batch as a file of each kind.
 fn files(batch: &RecordBatch) -> [(&'static str, Vec<u8>); 3] {
-    [
-        ("a.parquet", parquet_bytes(batch)),
-        ("a.feather", arrow_bytes(batch)),
-        ("a.arrow", stream_bytes(batch)),
-    ]
+    [("a.parquet", parquet_bytes(batch)), ("a.feather", arrow_bytes(batch)), ("a.arrow", stream_bytes(batch))]
 }
 
 fn floats(values: &[Option<f64>]) -> ArrayRef {
@@ -54,9 +47,7 @@ fn floats(values: &[Option<f64>]) -> ArrayRef {
 
 fn mixed() -> RecordBatch {
     let categories: DictionaryArray<Int8Type> = vec!["u", "v"].into_iter().collect();
-    let decimals = Decimal128Array::from(vec![125, -50])
-        .with_precision_and_scale(5, 2)
-        .unwrap();
+    let decimals = Decimal128Array::from(vec![125, -50]).with_precision_and_scale(5, 2).unwrap();
     batch(vec![
         ("kind", Arc::new(categories) as ArrayRef),
         ("f4", Arc::new(Float32Array::from(vec![0.5, 1.5]))),
@@ -71,23 +62,11 @@ fn mixed() -> RecordBatch {
 
 #[test]
 fn numbers_of_every_type() {
-    let options = ReadOptions {
-        drop: names(&["when"]),
-        ignore: names(&["note"]),
-        ..labelled("kind")
-    };
+    let options = ReadOptions { drop: names(&["when"]), ignore: names(&["note"]), ..labelled("kind") };
     for (name, bytes) in files(&mixed()) {
         let table = read_bytes(name, &bytes, &options).unwrap();
-        assert_eq!(
-            table.names,
-            Some(names(&["f4", "i8", "u1", "flag", "price"])),
-            "{name}"
-        );
-        assert_eq!(
-            table.values,
-            [0.5, -1.0, 200.0, 1.0, 1.25, 1.5, 2.0, 201.0, 0.0, -0.5],
-            "{name}"
-        );
+        assert_eq!(table.names, Some(names(&["f4", "i8", "u1", "flag", "price"])), "{name}");
+        assert_eq!(table.values, [0.5, -1.0, 200.0, 1.0, 1.25, 1.5, 2.0, 201.0, 0.0, -0.5], "{name}");
         assert_eq!(table.label, Some(names(&["u", "v"])), "{name}");
     }
 }
@@ -97,56 +76,30 @@ fn a_dictionary_of_numbers_is_numbers() {
     let keys = arrow_array::Int8Array::from(vec![0, 1, 0]);
     let coded = DictionaryArray::new(keys, Arc::new(Int64Array::from(vec![10, 20])));
     for (name, bytes) in files(&batch(vec![("x", Arc::new(coded) as ArrayRef)])) {
-        assert_eq!(
-            read_bytes(name, &bytes, &ReadOptions::default())
-                .unwrap()
-                .values,
-            [10., 20., 10.],
-            "{name}"
-        );
+        assert_eq!(read_bytes(name, &bytes, &ReadOptions::default()).unwrap().values, [10., 20., 10.], "{name}");
     }
 }
 
 #[test]
 fn a_null_label_is_empty_text() {
-    let options = ReadOptions {
-        drop: names(&["when", "kind"]),
-        ..labelled("note")
-    };
+    let options = ReadOptions { drop: names(&["when", "kind"]), ..labelled("note") };
     for (name, bytes) in files(&mixed()) {
-        assert_eq!(
-            read_bytes(name, &bytes, &options).unwrap().label,
-            Some(names(&["x", ""])),
-            "{name}"
-        );
+        assert_eq!(read_bytes(name, &bytes, &options).unwrap().label, Some(names(&["x", ""])), "{name}");
     }
 }
 
 #[test]
 fn other_types_are_named() {
-    let options = ReadOptions {
-        drop: names(&["kind"]),
-        ..Default::default()
-    };
+    let options = ReadOptions { drop: names(&["kind"]), ..Default::default() };
     for (name, bytes) in files(&mixed()) {
         let message = read_bytes(name, &bytes, &options).unwrap_err();
         let start = format!("{name}: column 'when' has type Timestamp(");
         assert!(message.starts_with(&start), "{message}");
-        assert!(
-            message.ends_with("), expected numbers; drop it with --drop when"),
-            "{message}"
-        );
+        assert!(message.ends_with("), expected numbers; drop it with --drop when"), "{message}");
     }
-    let spaced = batch(vec![
-        ("it's a", Arc::new(StringArray::from(vec!["x"])) as ArrayRef),
-        ("b", floats(&[Some(1.0)])),
-    ]);
-    let message = read_bytes(
-        "a.parquet",
-        &parquet_bytes(&spaced),
-        &ReadOptions::default(),
-    )
-    .unwrap_err();
+    let spaced =
+        batch(vec![("it's a", Arc::new(StringArray::from(vec!["x"])) as ArrayRef), ("b", floats(&[Some(1.0)]))]);
+    let message = read_bytes("a.parquet", &parquet_bytes(&spaced), &ReadOptions::default()).unwrap_err();
     let expected = r"a.parquet: column 'it's a' has type Utf8, expected numbers; drop it with --drop 'it'\''s a'";
     assert_eq!(message, expected);
 }
@@ -156,18 +109,12 @@ fn missing_and_infinite_values_have_a_row() {
     let column = |bad| floats(&[vec![Some(1.0); 12], vec![bad]].concat());
     for (bad, what) in [
         (None, "missing value (drop the row or fill it first)"),
-        (
-            Some(f64::NAN),
-            "missing value (drop the row or fill it first)",
-        ),
+        (Some(f64::NAN), "missing value (drop the row or fill it first)"),
         (Some(f64::INFINITY), "'inf' is not finite"),
     ] {
         for (name, bytes) in files(&batch(vec![("x", column(bad))])) {
             let message = read_bytes(name, &bytes, &ReadOptions::default()).unwrap_err();
-            assert_eq!(
-                message,
-                format!("{name} row 12 (from 0), column 'x': {what}")
-            );
+            assert_eq!(message, format!("{name} row 12 (from 0), column 'x': {what}"));
         }
     }
 }
@@ -175,48 +122,27 @@ fn missing_and_infinite_values_have_a_row() {
 #[test]
 fn tables_without_rows_or_names_of_their_own() {
     for (name, bytes) in files(&batch(vec![("x", floats(&[]))])) {
-        assert_eq!(
-            read_bytes(name, &bytes, &ReadOptions::default()).unwrap_err(),
-            format!("{name}: no rows")
-        );
-        assert_eq!(
-            read_bytes(name, &[], &ReadOptions::default()).unwrap_err(),
-            format!("{name} is empty")
-        );
+        assert_eq!(read_bytes(name, &bytes, &ReadOptions::default()).unwrap_err(), format!("{name}: no rows"));
+        assert_eq!(read_bytes(name, &[], &ReadOptions::default()).unwrap_err(), format!("{name} is empty"));
         let absent = read_bytes(name, &bytes, &labelled("y")).unwrap_err();
         assert_eq!(absent, format!("{name} has no column 'y'; it has x"));
     }
-    let twice = batch(vec![
-        ("x", floats(&[Some(1.0)])),
-        ("x", floats(&[Some(2.0)])),
-    ]);
+    let twice = batch(vec![("x", floats(&[Some(1.0)])), ("x", floats(&[Some(2.0)]))]);
     let message = read_bytes("a.arrow", &arrow_bytes(&twice), &ReadOptions::default()).unwrap_err();
-    assert_eq!(
-        message,
-        "a.arrow: column 'x' appears twice, expected distinct names"
-    );
+    assert_eq!(message, "a.arrow: column 'x' appears twice, expected distinct names");
 }
 
 #[test]
 fn truncated_files_are_refused() {
     let whole = batch(vec![("x", floats(&[Some(1.0), Some(2.0)]))]);
-    for (name, bytes) in [
-        ("a.parquet", parquet_bytes(&whole)),
-        ("a.feather", arrow_bytes(&whole)),
-    ] {
+    for (name, bytes) in [("a.parquet", parquet_bytes(&whole)), ("a.feather", arrow_bytes(&whole))] {
         for cut in 1..bytes.len() {
             let message = read_bytes(name, &bytes[..cut], &ReadOptions::default()).unwrap_err();
-            assert!(
-                message.starts_with(&format!("{name}: not a whole ")),
-                "{cut}: {message}"
-            );
+            assert!(message.starts_with(&format!("{name}: not a whole ")), "{cut}: {message}");
         }
     }
     let old = read_bytes("a.feather", b"FEA1....FEA1", &ReadOptions::default()).unwrap_err();
-    assert_eq!(
-        old,
-        "a.feather: not a whole Arrow file: it is Feather version 1, expected version 2"
-    );
+    assert_eq!(old, "a.feather: not a whole Arrow file: it is Feather version 1, expected version 2");
 }
 
 #[test]
@@ -234,10 +160,6 @@ fn damaged_bytes_never_panic() {
 
 #[test]
 fn a_panic_of_a_decoder_is_an_error() {
-    let error =
-        columnar::contain_panic("a.arrow", "Arrow", || panic!("a bug in a library")).unwrap_err();
-    assert_eq!(
-        error.to_string(),
-        "a.arrow: not a whole Arrow file: inconsistent contents"
-    );
+    let error = columnar::contain_panic("a.arrow", "Arrow", || panic!("a bug in a library")).unwrap_err();
+    assert_eq!(error.to_string(), "a.arrow: not a whole Arrow file: inconsistent contents");
 }

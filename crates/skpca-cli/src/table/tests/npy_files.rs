@@ -19,11 +19,7 @@ fn header(descr: &str, fortran: &str, shape: &str) -> String {
 }
 
 fn read_npy(descr: &str, fortran: &str, shape: &str, elements: &[u8]) -> Result<Table, String> {
-    read_bytes(
-        "data.npy",
-        &npy(1, &header(descr, fortran, shape), elements),
-        &ReadOptions::default(),
-    )
+    read_bytes("data.npy", &npy(1, &header(descr, fortran, shape), elements), &ReadOptions::default())
 }
 
 #[test]
@@ -42,73 +38,38 @@ fn every_element_type() {
         ("'|b1'", &[1], 1.0),
     ];
     for (descr, element, value) in cases {
-        assert_eq!(
-            read_npy(descr, "False", "(1, 1)", element).unwrap().values,
-            [value],
-            "{descr}"
-        );
+        assert_eq!(read_npy(descr, "False", "(1, 1)", element).unwrap().values, [value], "{descr}");
     }
 }
 
 #[test]
 fn orders_versions_and_dimensions() {
     let elements = [1, 2, 3, 4, 5, 6];
-    assert_eq!(
-        read_npy("'|u1'", "False", "(2, 3)", &elements)
-            .unwrap()
-            .values,
-        [1., 2., 3., 4., 5., 6.]
-    );
-    assert_eq!(
-        read_npy("'|u1'", "True", "(2, 3)", &elements)
-            .unwrap()
-            .values,
-        [1., 3., 5., 2., 4., 6.]
-    );
+    assert_eq!(read_npy("'|u1'", "False", "(2, 3)", &elements).unwrap().values, [1., 2., 3., 4., 5., 6.]);
+    assert_eq!(read_npy("'|u1'", "True", "(2, 3)", &elements).unwrap().values, [1., 3., 5., 2., 4., 6.]);
     let column = read_npy("'|u1'", "False", "(6,)", &elements).unwrap();
     assert_eq!((column.rows, column.columns, column.names), (6, 1, None));
     for version in [2, 3] {
         let bytes = npy(version, &header("'|u1'", "False", "(3, 2)"), &elements);
-        assert_eq!(
-            read_bytes("data.npy", &bytes, &ReadOptions::default())
-                .unwrap()
-                .rows,
-            3,
-            "{version}"
-        );
+        assert_eq!(read_bytes("data.npy", &bytes, &ReadOptions::default()).unwrap().rows, 3, "{version}");
     }
 }
 
 #[test]
 fn labels_keep_long_integers() {
-    let elements: Vec<u8> = [1u64, u64::MAX, 2, 7]
-        .iter()
-        .flat_map(|value| value.to_le_bytes())
-        .collect();
+    let elements: Vec<u8> = [1u64, u64::MAX, 2, 7].iter().flat_map(|value| value.to_le_bytes()).collect();
     let bytes = npy(1, &header("'<u8'", "False", "(2, 2)"), &elements);
     let table = read_bytes("data.npy", &bytes, &labelled("1")).unwrap();
-    assert_eq!(
-        (table.values, table.label),
-        (vec![1.0, 2.0], Some(names(&["18446744073709551615", "7"])))
-    );
+    assert_eq!((table.values, table.label), (vec![1.0, 2.0], Some(names(&["18446744073709551615", "7"]))));
 }
 
 #[test]
 fn values_no_kernel_can_take() {
-    let elements: Vec<u8> = [1.0, f64::NAN, f64::NEG_INFINITY, 2.0]
-        .iter()
-        .flat_map(|v| v.to_le_bytes())
-        .collect();
+    let elements: Vec<u8> = [1.0, f64::NAN, f64::NEG_INFINITY, 2.0].iter().flat_map(|v| v.to_le_bytes()).collect();
     let missing = read_npy("'<f8'", "False", "(2, 2)", &elements).unwrap_err();
-    assert_eq!(
-        missing,
-        "data.npy row 0 (from 0), column 1 (from 0): missing value (drop the row or fill it first)"
-    );
+    assert_eq!(missing, "data.npy row 0 (from 0), column 1 (from 0): missing value (drop the row or fill it first)");
     let infinite = read_npy("'<f8'", "False", "(1, 2)", &elements[16..]).unwrap_err();
-    assert_eq!(
-        infinite,
-        "data.npy row 0 (from 0), column 0 (from 0): '-inf' is not finite"
-    );
+    assert_eq!(infinite, "data.npy row 0 (from 0), column 0 (from 0): '-inf' is not finite");
 }
 
 #[test]
@@ -131,50 +92,23 @@ fn element_types_we_refuse() {
 #[test]
 fn hostile_shapes() {
     let cases = [
-        (
-            "(2, 2)",
-            "2 rows x 2 columns need 32 bytes after the header, the file has 8",
-        ),
-        (
-            "(0, 2)",
-            "0 rows x 2 columns need 0 bytes after the header, the file has 8",
-        ),
-        (
-            "(4294967296, 4294967296)",
-            "4294967296 rows x 4294967296 columns are more than any file can hold",
-        ),
-        (
-            "(99999999999999999999, 1)",
-            "shape (99999999999999999999, 1) in the .npy header, expected sizes",
-        ),
-        (
-            "(-1, 1)",
-            "shape (-1, 1) in the .npy header, expected sizes",
-        ),
+        ("(2, 2)", "2 rows x 2 columns need 32 bytes after the header, the file has 8"),
+        ("(0, 2)", "0 rows x 2 columns need 0 bytes after the header, the file has 8"),
+        ("(4294967296, 4294967296)", "4294967296 rows x 4294967296 columns are more than any file can hold"),
+        ("(99999999999999999999, 1)", "shape (99999999999999999999, 1) in the .npy header, expected sizes"),
+        ("(-1, 1)", "shape (-1, 1) in the .npy header, expected sizes"),
         ("()", "an array of 0 dimensions, expected rows and columns"),
-        (
-            "(1, 1, 1)",
-            "an array of 3 dimensions, expected rows and columns",
-        ),
+        ("(1, 1, 1)", "an array of 3 dimensions, expected rows and columns"),
         ("(1, 1", "'shape' in the .npy header is not a tuple"),
         ("1", "'shape' in the .npy header is not a tuple"),
     ];
     for (shape, expected) in cases {
-        assert_eq!(
-            read_npy("'<f8'", "False", shape, &[0; 8]).unwrap_err(),
-            format!("data.npy: {expected}")
-        );
+        assert_eq!(read_npy("'<f8'", "False", shape, &[0; 8]).unwrap_err(), format!("data.npy: {expected}"));
     }
     for order in ["False", "True"] {
-        assert_eq!(
-            read_npy("'<f8'", order, "(0, 2)", &[]).unwrap_err(),
-            "data.npy: no rows"
-        );
+        assert_eq!(read_npy("'<f8'", order, "(0, 2)", &[]).unwrap_err(), "data.npy: no rows");
         let nothing = read_npy("'<f8'", order, "(18446744073709551615, 0)", &[]).unwrap_err();
-        assert_eq!(
-            nothing,
-            "data.npy: no feature columns left, expected at least one"
-        );
+        assert_eq!(nothing, "data.npy: no feature columns left, expected at least one");
     }
 }
 
@@ -182,45 +116,24 @@ fn hostile_shapes() {
 fn hostile_headers() {
     let good = npy(1, &header("'|u1'", "False", "(1, 1)"), &[7]);
     for cut in 1..good.len() {
-        assert!(
-            read_bytes("data.npy", &good[..cut], &ReadOptions::default()).is_err(),
-            "{cut}"
-        );
+        assert!(read_bytes("data.npy", &good[..cut], &ReadOptions::default()).is_err(), "{cut}");
     }
     let huge = [b"\x93NUMPY\x02\x00".as_slice(), &u32::MAX.to_le_bytes()].concat();
     let cases: [(Vec<u8>, &str); 7] = [
-        (
-            b"PK\x03\x04 zipped".to_vec(),
-            "not a .npy file (it does not begin with \\x93NUMPY)",
-        ),
-        (
-            npy(9, "", &[]),
-            ".npy version 9.0, expected 1.0, 2.0 or 3.0",
-        ),
-        (
-            huge,
-            "a .npy header of 4294967295 bytes, expected at most 65536",
-        ),
+        (b"PK\x03\x04 zipped".to_vec(), "not a .npy file (it does not begin with \\x93NUMPY)"),
+        (npy(9, "", &[]), ".npy version 9.0, expected 1.0, 2.0 or 3.0"),
+        (huge, "a .npy header of 4294967295 bytes, expected at most 65536"),
         (good[..30].to_vec(), "the file ends inside its .npy header"),
-        (
-            npy(1, "{'descr': '<f8'}", &[]),
-            "the .npy header has no 'fortran_order'",
-        ),
+        (npy(1, "{'descr': '<f8'}", &[]), "the .npy header has no 'fortran_order'"),
         (
             npy(1, &header("'<f8'", "None", "(1, 1)"), &[]),
             "'fortran_order' in the .npy header is neither True nor False",
         ),
-        (
-            [&npy(1, "", &[])[..8], &[1, 0, 0xff]].concat(),
-            "the .npy header is not text",
-        ),
+        ([&npy(1, "", &[])[..8], &[1, 0, 0xff]].concat(), "the .npy header is not text"),
     ];
     for (bytes, expected) in cases {
         let message = read_bytes("data.npy", &bytes, &ReadOptions::default()).unwrap_err();
         assert_eq!(message, format!("data.npy: {expected}"));
     }
-    assert_eq!(
-        read_bytes("data.npy", &[], &ReadOptions::default()).unwrap_err(),
-        "data.npy is empty"
-    );
+    assert_eq!(read_bytes("data.npy", &[], &ReadOptions::default()).unwrap_err(), "data.npy is empty");
 }

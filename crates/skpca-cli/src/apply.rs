@@ -1,0 +1,60 @@
+//! `skpca transform` and `skpca score`: a model and a table in, a table out.
+
+use skpca::{Model, Points, Precision};
+
+use crate::arguments::ApplyArguments;
+use crate::failure::Failure;
+use crate::inspect::read_model;
+use crate::table::{self, ReadOptions, Table};
+use crate::use_threads;
+
+pub fn transform(arguments: &ApplyArguments) -> Result<(), Failure> {
+    let (model, points) = load(arguments)?;
+    let features = model.transform(&points, precision(arguments))?;
+    let names: Vec<String> = (1..=model.q()).map(|k| format!("pc{k}")).collect();
+    Ok(table::write(arguments.output.as_deref(), &names, points.n(), &features)?)
+}
+
+pub fn score(arguments: &ApplyArguments) -> Result<(), Failure> {
+    let (model, points) = load(arguments)?;
+    let summary = &model.parts().scores;
+    let scores = model.score(&points, precision(arguments))?;
+    let row = |&s: &f64| [s, summary.threshold, summary.p_value(s), f64::from(u8::from(s > summary.threshold))];
+    let values: Vec<f64> = scores.iter().flat_map(row).collect();
+    let names = ["score", "threshold", "p_value", "novel"].map(String::from);
+    Ok(table::write(arguments.output.as_deref(), &names, points.n(), &values)?)
+}
+
+fn precision(arguments: &ApplyArguments) -> Precision {
+    if arguments.single { Precision::Single } else { Precision::Double }
+}
+
+fn load(arguments: &ApplyArguments) -> Result<(Model, Points<'static>), Failure> {
+    table::check_target(arguments.output.as_deref())?;
+    use_threads(arguments.table.threads)?;
+    let model = read_model(&arguments.model)?;
+    let options = ReadOptions {
+        header: !arguments.table.no_header,
+        label: arguments.table.label.clone(),
+        drop: arguments.table.drop.clone(),
+        ignore: model.parts().columns.ignored.clone(),
+        label_optional: false,
+    };
+    let table = table::read(&arguments.table.data, &options)?;
+    let points = arranged(&model, table)?;
+    Ok((model, points))
+}
+
+/// The table's columns in the model's order.
+fn arranged(model: &Model, table: Table) -> Result<Points<'static>, Failure> {
+    let order = match &table.names {
+        Some(names) => model.parts().columns.order(names)?,
+        None => (0..table.columns).collect(),
+    };
+    if order.iter().enumerate().all(|(i, o)| i == *o) {
+        return Ok(Points::new(table.columns, table.values)?);
+    }
+    let rows = table.values.chunks_exact(table.columns);
+    let values: Vec<f64> = rows.flat_map(|row| order.iter().map(|&k| row[k])).collect();
+    Ok(Points::new(order.len(), values)?)
+}

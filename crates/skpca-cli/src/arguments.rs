@@ -1,0 +1,144 @@
+//! The flags, and the help that teaches them.
+
+use std::path::PathBuf;
+
+use clap::{Args, Parser, Subcommand};
+use skpca::{Scaling, Spec};
+
+/// Sparse kernel PCA: non-linear features and novelty scores from a model of a few points.
+///
+/// Fit a model to a table, then use it on new rows:
+///
+///   skpca fit train.csv -o model.skpca --support 50
+///   skpca score model.skpca new.csv
+///   skpca transform model.skpca new.csv -o features.parquet
+///
+/// Tables are CSV (plain or .gz, `-` for standard input), TSV, Parquet, Arrow IPC (.arrow, .feather) or .npy.
+/// Exit codes: 0 done, 1 the run failed, 2 the call was wrong.
+#[derive(Parser)]
+#[command(name = "skpca", version, verbatim_doc_comment)]
+pub struct Arguments {
+    #[command(subcommand)]
+    pub command: Command,
+}
+
+#[derive(Subcommand)]
+pub enum Command {
+    /// Fit a model to a table and write it to a file
+    #[command(after_help = fit_help())]
+    Fit(FitArguments),
+    /// Features of the rows of a table: one row a row, columns pc1, pc2, …
+    Transform(ApplyArguments),
+    /// Novelty of the rows of a table: columns score, threshold, p_value, novel
+    ///
+    /// The score is a squared distance in feature space; higher is more novel. `novel` is 1 where the score is above
+    /// the threshold, which is the fit's --quantile of the training scores. `p_value` is the share of training rows
+    /// that score as high.
+    Score(ApplyArguments),
+    /// What a model file holds
+    Inspect {
+        /// Model file
+        model: PathBuf,
+        /// One JSON object instead of text
+        #[arg(long)]
+        json: bool,
+    },
+    /// Fit every method to two built-in sets and compare them
+    Demo {
+        /// Also write the sets (CSV) and the models into this directory
+        #[arg(short, long, value_name = "DIR")]
+        output: Option<PathBuf>,
+    },
+}
+
+#[derive(Args)]
+pub struct TableArguments {
+    /// Table: .csv, .csv.gz, .tsv, .parquet, .arrow, .feather or .npy; `-` reads CSV from standard input
+    pub data: String,
+    /// Column that holds labels: not a feature (a name, or a number from 0 without a header)
+    #[arg(long, value_name = "COLUMN")]
+    pub label: Option<String>,
+    /// Columns to leave out
+    #[arg(long, value_name = "COLUMN", num_args = 1.., value_delimiter = ',')]
+    pub drop: Vec<String>,
+    /// The first line of a text table holds data, not names
+    #[arg(long)]
+    pub no_header: bool,
+    /// Threads to use [default: all cores]; results do not depend on it
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..))]
+    pub threads: Option<u16>,
+}
+
+#[derive(Args)]
+pub struct FitArguments {
+    #[command(flatten)]
+    pub table: TableArguments,
+    /// Where the model goes
+    #[arg(short, long, value_name = "MODEL")]
+    pub output: PathBuf,
+    /// How the support is chosen: NAME or NAME,key=value,…
+    #[arg(long, default_value = "landmarks", value_name = "NAME[,k=v…]")]
+    pub method: Spec,
+    /// Kernel: NAME or NAME,key=value,…
+    #[arg(long, default_value = "rbf", value_name = "NAME[,k=v…]")]
+    pub kernel: Spec,
+    /// Number of components [default: 10, or the rank if that is lower]
+    #[arg(short = 'q', long, value_name = "Q")]
+    pub components: Option<usize>,
+    /// How small: keep this many points
+    #[arg(long, value_name = "M", conflicts_with = "fidelity")]
+    pub support: Option<usize>,
+    /// How good: the fewest points that capture this share of what exact kernel PCA captures [default: 0.95]
+    #[arg(long, value_name = "F")]
+    pub fidelity: Option<f64>,
+    /// Do not centre the features
+    #[arg(long)]
+    pub no_center: bool,
+    /// How columns are scaled first: standard, minmax or none
+    #[arg(long, default_value = "standard", value_name = "RULE")]
+    pub scale: Scaling,
+    /// Share of the training rows below the novelty threshold
+    #[arg(long, default_value_t = 0.95, value_name = "SHARE")]
+    pub quantile: f64,
+    /// Everything random depends on this number alone
+    #[arg(long, default_value_t = 0, value_name = "S")]
+    pub seed: u64,
+    /// Refuse a fit that needs more memory than this, such as 8GB [default: what is free]
+    #[arg(long, value_name = "SIZE", value_parser = crate::memory::parse)]
+    pub memory: Option<usize>,
+    /// One JSON object instead of text
+    #[arg(long)]
+    pub json: bool,
+}
+
+#[derive(Args)]
+pub struct ApplyArguments {
+    /// Model file
+    pub model: PathBuf,
+    #[command(flatten)]
+    pub table: TableArguments,
+    /// Where the result goes: .csv, .csv.gz, .parquet, .arrow or .npy [default: CSV on standard output]
+    #[arg(short, long, value_name = "FILE")]
+    pub output: Option<String>,
+    /// Compute in 32 bits: about twice as fast, relative error below 1e-6
+    #[arg(long)]
+    pub single: bool,
+}
+
+/// Lists the registries, so that a new method or kernel explains itself.
+fn fit_help() -> String {
+    let list = |entries: Vec<(&str, &str)>| -> String {
+        entries.iter().map(|(name, about)| format!("  {name:<12} {about}\n")).collect()
+    };
+    let methods = list(skpca::method::METHODS.iter().map(|e| (e.name, e.about)).collect());
+    let kernels = list(skpca::kernel::KERNELS.iter().map(|e| (e.name, e.about)).collect());
+    format!(
+        "Methods:\n{methods}\nKernels:\n{kernels}\n\
+         Bandwidth rules: median: γ = 1 / median squared distance of two rows; mean: γ = 1 / 2σ², σ² the mean squared\n\
+         distance; scale: γ = 1 / (columns · variance).\n\n\
+         Examples:\n  \
+         skpca fit train.csv -o model.skpca --support 50\n  \
+         skpca fit train.parquet -o model.skpca --fidelity 0.99 -q 20 --label class\n  \
+         zcat big.csv.gz | skpca fit - -o model.skpca --kernel rbf,gamma=0.1 --json"
+    )
+}

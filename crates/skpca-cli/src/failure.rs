@@ -1,0 +1,63 @@
+//! How a run ends when it does not end well: a message, and an exit code that says whose turn it is.
+
+use std::fmt;
+
+use crate::table::TableError;
+
+/// Why the program stops.
+pub enum Failure {
+    /// The call was wrong: exit code 2.
+    Call(String),
+    /// The run failed: exit code 1.
+    Run(String),
+    /// The reader of our output has gone: exit code 0.
+    BrokenPipe,
+}
+
+impl Failure {
+    pub fn code(&self) -> u8 {
+        match self {
+            Failure::Call(_) => 2,
+            Failure::Run(_) => 1,
+            Failure::BrokenPipe => 0,
+        }
+    }
+}
+
+impl fmt::Display for Failure {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Failure::Call(message) | Failure::Run(message) => f.write_str(message),
+            Failure::BrokenPipe => Ok(()),
+        }
+    }
+}
+
+impl From<skpca::Error> for Failure {
+    fn from(error: skpca::Error) -> Failure {
+        match error {
+            skpca::Error::Parameter { .. } | skpca::Error::Unknown { .. } => Failure::Call(error.to_string()),
+            _ => Failure::Run(error.to_string()),
+        }
+    }
+}
+
+impl From<TableError> for Failure {
+    fn from(error: TableError) -> Failure {
+        match error {
+            TableError::BrokenPipe => Failure::BrokenPipe,
+            TableError::UnknownExtension { .. } | TableError::UnknownColumn { .. } => Failure::Call(error.to_string()),
+            _ => Failure::Run(error.to_string()),
+        }
+    }
+}
+
+/// Errors of writing to standard output.
+impl From<std::io::Error> for Failure {
+    fn from(error: std::io::Error) -> Failure {
+        match error.kind() {
+            std::io::ErrorKind::BrokenPipe => Failure::BrokenPipe,
+            _ => Failure::Run(error.to_string()),
+        }
+    }
+}

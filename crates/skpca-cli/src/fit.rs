@@ -1,0 +1,99 @@
+//! `skpca fit`: a table in, a model file out.
+
+use std::io::Write;
+use std::path::Path;
+use std::time::Instant;
+
+use serde_json::Value;
+use skpca::{Fit, Model, Points, Target, format};
+
+use crate::arguments::{FitArguments, TableArguments};
+use crate::failure::Failure;
+use crate::progress::Bar;
+use crate::table::{self, ReadOptions, Table};
+use crate::{inspect, memory, use_threads};
+
+/// A fit that needs less goes ahead without a word.
+const WORTH_SAYING: usize = 1_000_000_000;
+
+pub fn run(arguments: &FitArguments) -> Result<(), Failure> {
+    let fit = Fit {
+        method: arguments.method.clone(),
+        kernel: arguments.kernel.clone(),
+        components: arguments.components,
+        target: arguments.support.map(Target::Support).or(arguments.fidelity.map(Target::Fidelity)),
+        center: !arguments.no_center,
+        scaling: arguments.scale,
+        quantile: arguments.quantile,
+        seed: arguments.seed,
+    };
+    fit.check()?;
+    use_threads(arguments.table.threads)?;
+    let table = read(&arguments.table)?;
+    check_memory(&fit, &table, arguments.memory)?;
+
+    let start = Instant::now();
+    let Table { names, columns, values, .. } = table;
+    let points = Points::new(columns, values)?;
+    let mut model = fit.run(&points, names, &Bar::new())?;
+    let seconds = start.elapsed().as_secs_f64();
+    model.ignore(ignored(&arguments.table));
+    write_model(&model, &arguments.output)?;
+    print(&model, &arguments.output, seconds, arguments.json)
+}
+
+fn read(arguments: &TableArguments) -> Result<Table, Failure> {
+    let options = ReadOptions {
+        header: !arguments.no_header,
+        label: arguments.label.clone(),
+        drop: arguments.drop.clone(),
+        ..ReadOptions::default()
+    };
+    Ok(table::read(&arguments.data, &options)?)
+}
+
+/// Columns that later tables may have and the model does not want.
+fn ignored(arguments: &TableArguments) -> Vec<String> {
+    arguments.label.iter().chain(&arguments.drop).cloned().collect()
+}
+
+/// Says what a large fit takes, and refuses what cannot fit before it has cost an hour.
+fn check_memory(fit: &Fit, table: &Table, limit: Option<usize>) -> Result<(), Failure> {
+    let needed = fit.memory(table.rows, table.columns)?;
+    let limit = limit.or_else(memory::available).unwrap_or(usize::MAX);
+    if needed > limit {
+        return Err(Failure::Run(format!(
+            "this fit needs about {} of memory, {} are free: use --method landmarks with a smaller --support, or fewer rows",
+            memory::text(needed),
+            memory::text(limit)
+        )));
+    }
+    if needed > WORTH_SAYING {
+        eprintln!("this fit takes about {} of memory", memory::text(needed));
+    }
+    Ok(())
+}
+
+pub fn write_model(model: &Model, path: &Path) -> Result<(), Failure> {
+    table::atomic_write(path, |to| format::write(model, to))
+        .map_err(|error| Failure::Run(format!("{}: {error}", path.display())))
+}
+
+fn print(model: &Model, path: &Path, seconds: f64, json: bool) -> Result<(), Failure> {
+    let mut out = std::io::stdout().lock();
+    if json {
+        let mut object = format::describe(model);
+        object.insert("seconds".into(), Value::from(seconds));
+        writeln!(out, "{}", Value::Object(object))?;
+        return Ok(());
+    }
+    for note in &model.parts().report.notes {
+        eprintln!("note: {note}");
+    }
+    if !model.parts().report.converged {
+        eprintln!("warning: the fit did not converge; its components may be inaccurate");
+    }
+    write!(out, "{}", inspect::summary(model))?;
+    writeln!(out, "written      {} in {seconds:.2} s", path.display())?;
+    Ok(())
+}

@@ -1,0 +1,76 @@
+//! `skpca inspect`: what a model file holds, in words or as JSON.
+
+use std::fs::File;
+use std::io::{BufReader, Write};
+use std::path::Path;
+
+use serde_json::Value;
+use skpca::{Model, format};
+
+use crate::failure::Failure;
+
+pub fn run(path: &Path, json: bool) -> Result<(), Failure> {
+    let model = read_model(path)?;
+    let mut out = std::io::stdout().lock();
+    match json {
+        true => writeln!(out, "{}", Value::Object(format::describe(&model)))?,
+        false => write!(out, "{}", summary(&model))?,
+    }
+    Ok(())
+}
+
+pub fn read_model(path: &Path) -> Result<Model, Failure> {
+    let named = |error: String| Failure::Run(format!("{}: {error}", path.display()));
+    let file = File::open(path).map_err(|error| named(error.to_string()))?;
+    format::read(BufReader::new(file)).map_err(|error| named(error.to_string()))
+}
+
+/// A dozen aligned lines.
+pub fn summary(model: &Model) -> String {
+    let parts = model.parts();
+    let total = parts.total_variance;
+    let captured: f64 = parts.variances.iter().sum();
+    let mut lines = vec![
+        ("method", parts.method.to_string()),
+        ("kernel", parts.kernel.to_string()),
+        (
+            "trained on",
+            format!("{} rows × {} columns, scaled: {}", parts.n, parts.support.d(), parts.columns.scaling.name()),
+        ),
+        ("keeps", format!("{} points for {} components", model.m(), model.q())),
+        ("fidelity", format!("{:.4} of what exact kernel PCA captures", parts.fidelity)),
+        (
+            "captured",
+            format!("{:.4} of the variance in feature space", if total > 0.0 { captured / total } else { 1.0 }),
+        ),
+        ("variances", shares(&parts.variances, total)),
+        ("threshold", threshold(model)),
+    ];
+    if let Some(names) = &parts.columns.names {
+        lines.insert(3, ("columns", shortened(names)));
+    }
+    lines.iter().map(|(name, text)| format!("{name:<12} {text}\n")).collect()
+}
+
+fn threshold(model: &Model) -> String {
+    let scores = &model.parts().scores;
+    format!(
+        "{:.6} (score of the training rows' {} quantile; error of the score there at most {:.1e})",
+        scores.threshold,
+        scores.quantile,
+        model.score_error(scores.threshold)
+    )
+}
+
+fn shares(variances: &[f64], total: f64) -> String {
+    let share = |v: &f64| format!("{:.2}%", if total > 0.0 { 100.0 * v / total } else { 0.0 });
+    let shown: Vec<String> = variances.iter().take(8).map(share).collect();
+    format!("{}{}", shown.join(" "), if variances.len() > 8 { " …" } else { "" })
+}
+
+fn shortened(names: &[String]) -> String {
+    match names.len() > 8 {
+        true => format!("{}, … ({} in all)", names[..8].join(", "), names.len()),
+        false => names.join(", "),
+    }
+}

@@ -1,0 +1,57 @@
+//! How much memory a fit may take, and what to say when it would take too much.
+
+use std::fs;
+
+/// Reads `8GB`, `512MB`, `1000000`.
+pub fn parse(text: &str) -> Result<usize, String> {
+    let upper = text.trim().to_ascii_uppercase();
+    let digits = upper.trim_end_matches(char::is_alphabetic);
+    let unit = match &upper[digits.len()..] {
+        "" | "B" => 1.0,
+        "K" | "KB" => 1e3,
+        "M" | "MB" => 1e6,
+        "G" | "GB" => 1e9,
+        "T" | "TB" => 1e12,
+        _ => return Err("expected a size such as 8GB, 512MB or 1000000".into()),
+    };
+    match digits.trim().parse::<f64>() {
+        Ok(number) if number > 0.0 && number.is_finite() => Ok((number * unit) as usize),
+        _ => Err("expected a size such as 8GB, 512MB or 1000000".into()),
+    }
+}
+
+/// `1.6 GB`
+pub fn text(bytes: usize) -> String {
+    match bytes {
+        0..1_000_000 => format!("{:.0} kB", bytes as f64 / 1e3),
+        1_000_000..1_000_000_000 => format!("{:.0} MB", bytes as f64 / 1e6),
+        _ => format!("{:.1} GB", bytes as f64 / 1e9),
+    }
+}
+
+/// Memory that is free now, where the system tells; a container's limit counts.
+pub fn available() -> Option<usize> {
+    let meminfo = fs::read_to_string("/proc/meminfo").ok()?;
+    let line = meminfo.lines().find_map(|line| line.strip_prefix("MemAvailable:"))?;
+    let free = line.trim().trim_end_matches("kB").trim().parse::<usize>().ok()? * 1024;
+    let read = |name: &str| fs::read_to_string(format!("/sys/fs/cgroup/{name}")).ok()?.trim().parse::<usize>().ok();
+    match (read("memory.max"), read("memory.current")) {
+        (Some(most), Some(used)) => Some(free.min(most.saturating_sub(used))),
+        _ => Some(free),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn sizes_are_read() {
+        assert_eq!(parse("8GB"), Ok(8_000_000_000));
+        assert_eq!(parse("1.5 mb"), Ok(1_500_000));
+        assert_eq!(parse("100"), Ok(100));
+        for wrong in ["", "GB", "-1GB", "8XB", "1e999"] {
+            assert!(parse(wrong).is_err(), "{wrong:?}");
+        }
+    }
+}

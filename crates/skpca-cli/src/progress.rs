@@ -1,0 +1,42 @@
+//! A progress bar on the terminal, and nowhere else.
+
+use std::sync::Mutex;
+use std::time::Duration;
+
+use indicatif::{ProgressBar, ProgressStyle};
+use skpca::Watch;
+
+/// Draws the stages of a fit on standard error if that is a terminal.
+pub struct Bar {
+    bar: ProgressBar,
+    stage: Mutex<String>,
+}
+
+const STEPS: u64 = 1000;
+
+impl Bar {
+    pub fn new() -> Bar {
+        let style = ProgressStyle::with_template("{msg:<14} {bar:32} {percent:>3}% {elapsed}");
+        let bar = ProgressBar::new(STEPS).with_style(style.expect("the template is right"));
+        bar.enable_steady_tick(Duration::from_millis(200));
+        Bar { bar, stage: Mutex::new(String::new()) }
+    }
+}
+
+impl Watch for Bar {
+    fn at(&self, stage: &str, fraction: f64) -> bool {
+        let mut shown = self.stage.lock().expect("nobody panics with the lock");
+        if *shown != stage {
+            *shown = stage.to_string();
+            self.bar.set_message(stage.to_string());
+        }
+        self.bar.set_position((fraction.clamp(0.0, 1.0) * STEPS as f64) as u64);
+        true
+    }
+}
+
+impl Drop for Bar {
+    fn drop(&mut self) {
+        self.bar.finish_and_clear();
+    }
+}
