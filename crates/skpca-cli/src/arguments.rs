@@ -83,13 +83,13 @@ pub struct FitArguments {
     #[arg(long, default_value = "rbf", value_name = "NAME[,k=v…]")]
     pub kernel: Spec,
     /// Number of components [default: 10, or the rank if that is lower]
-    #[arg(short = 'q', long, value_name = "Q")]
+    #[arg(short = 'q', long, value_name = "Q", allow_negative_numbers = true)]
     pub components: Option<usize>,
     /// How small: keep this many points
-    #[arg(long, value_name = "M", conflicts_with = "fidelity")]
+    #[arg(long, value_name = "M", conflicts_with = "fidelity", allow_negative_numbers = true)]
     pub support: Option<usize>,
     /// How good: the fewest points that capture this share of what exact kernel PCA captures [default: 0.95]
-    #[arg(long, value_name = "F")]
+    #[arg(long, value_name = "F", allow_negative_numbers = true)]
     pub fidelity: Option<f64>,
     /// Do not centre the features
     #[arg(long)]
@@ -98,10 +98,10 @@ pub struct FitArguments {
     #[arg(long, default_value = "standard", value_name = "RULE")]
     pub scale: Scaling,
     /// Share of the training rows below the novelty threshold
-    #[arg(long, default_value_t = 0.95, value_name = "SHARE")]
+    #[arg(long, default_value_t = 0.95, value_name = "SHARE", allow_negative_numbers = true)]
     pub quantile: f64,
     /// Everything random depends on this number alone
-    #[arg(long, default_value_t = 0, value_name = "S")]
+    #[arg(long, default_value_t = 0, value_name = "S", allow_negative_numbers = true)]
     pub seed: u64,
     /// Refuse a fit that needs more memory than this, such as 8GB [default: what is free]
     #[arg(long, value_name = "SIZE", value_parser = crate::memory::parse)]

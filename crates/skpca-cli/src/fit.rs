@@ -28,6 +28,7 @@ pub fn run(arguments: &FitArguments) -> Result<(), Failure> {
         seed: arguments.seed,
     };
     fit.check()?;
+    check_output(&arguments.output)?;
     use_threads(arguments.table.threads)?;
     let table = read(&arguments.table)?;
     check_memory(&fit, &table, arguments.memory)?;
@@ -57,15 +58,28 @@ fn ignored(arguments: &TableArguments) -> Vec<String> {
     arguments.label.iter().chain(&arguments.drop).cloned().collect()
 }
 
+/// A model that cannot be written is better known before the fit than after it.
+fn check_output(path: &Path) -> Result<(), Failure> {
+    let directory = path.parent().filter(|parent| !parent.as_os_str().is_empty());
+    let found = match path.is_dir() {
+        true => Err(std::io::ErrorKind::IsADirectory.into()),
+        false => directory.map_or(Ok(()), |directory| std::fs::metadata(directory).map(|_| ())),
+    };
+    found.map_err(|error: std::io::Error| Failure::Run(format!("{}: {error}", path.display())))
+}
+
 /// Says what a large fit takes, and refuses what cannot fit before it has cost an hour.
 fn check_memory(fit: &Fit, table: &Table, limit: Option<usize>) -> Result<(), Failure> {
     let needed = fit.memory(table.rows, table.columns)?;
-    let limit = limit.or_else(memory::available).unwrap_or(usize::MAX);
-    if needed > limit {
+    let (most, whose) = match limit {
+        Some(limit) => (limit, "allowed"),
+        None => (memory::available().unwrap_or(usize::MAX), "free"),
+    };
+    if needed > most {
         return Err(Failure::Run(format!(
-            "this fit needs about {} of memory, {} are free: use --method landmarks with a smaller --support, or fewer rows",
+            "this fit needs about {} of memory, {} are {whose}: use --method landmarks with a smaller --support, or fewer rows",
             memory::text(needed),
-            memory::text(limit)
+            memory::text(most)
         )));
     }
     if needed > WORTH_SAYING {

@@ -242,6 +242,95 @@ fn draw(weights: &[f64], total: f64, count: usize, random: &mut Random) -> Vec<u
     // Rounding may leave the last targets just beyond the sum.
     found.extend(next.filter_map(|(_, order)| Some((order, last?))));
     found.sort_unstable();
-    let mut seen = std::collections::HashSet::new();
-    found.into_iter().map(|(_, row)| row).filter(|&row| seen.insert(row)).collect()
+    found.into_iter().map(|(_, row)| row).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::kernel::{self, KERNELS};
+    use crate::spec::Spec;
+
+    fn cloud(n: usize, d: usize) -> Points<'static> {
+        let mut random = Random::new(11, 0);
+        Points::new(d, (0..n * d).map(|_| random.normal()).collect::<Vec<_>>()).unwrap()
+    }
+
+    fn rbf(points: &Points) -> Arc<dyn Kernel> {
+        kernel::build(&Spec::new("rbf"), points, 0).unwrap()
+    }
+
+    fn distance(factor: &Factor, kernel: &Arc<dyn Kernel>, points: &Points) -> f64 {
+        let rows: Vec<Vec<f64>> = (0..points.n()).map(|i| factor.row(i)).collect();
+        let dot = |i: usize, j: usize| rows[i].iter().zip(&rows[j]).map(|(a, b)| a * b).sum::<f64>();
+        let error = |i: usize, j: usize| (kernel.eval(points.row(i), points.row(j)) - dot(i, j)).abs();
+        (0..points.n()).flat_map(|i| (0..=i).map(move |j| (i, j))).map(|(i, j)| error(i, j)).fold(0.0, f64::max)
+    }
+
+    #[test]
+    fn the_exact_factor_reproduces_every_kernel() {
+        let points = cloud(120, 3);
+        for entry in KERNELS.iter().filter(|entry| entry.name != "sigmoid") {
+            let kernel = kernel::build(&Spec::new(entry.name), &points, 0).unwrap();
+            let factor = Factor::exact(&kernel, &points, &()).unwrap();
+            let scale = diagonal(&kernel, &points).unwrap().into_iter().fold(0.0, f64::max);
+            assert!(distance(&factor, &kernel, &points) < 1e-9 * scale, "{}", entry.name);
+        }
+    }
+
+    #[test]
+    fn the_residual_trace_is_what_the_rows_leave() {
+        let points = cloud(1200, 4);
+        let kernel = rbf(&points);
+        let factor = Factor::pivoted(&kernel, &points, Stop { rank: 40, residual: 0.0 }, 3, &()).unwrap();
+        assert_eq!((factor.rank(), factor.n()), (40, 1200));
+        let left: f64 = (0..1200).map(|i| 1.0 - factor.row(i).iter().map(|f| f * f).sum::<f64>()).sum();
+        assert!((left - factor.residual_trace).abs() < 1e-9 * factor.trace, "{left} {}", factor.residual_trace);
+        assert!((factor.trace - 1200.0).abs() < 1e-9);
+    }
+
+    #[test]
+    fn it_stops_by_residual_and_at_the_rank() {
+        let points = cloud(600, 2);
+        let kernel = rbf(&points);
+        let stop = Stop { rank: 600, residual: 0.01 };
+        let factor = Factor::pivoted(&kernel, &points, stop, 0, &()).unwrap();
+        assert!(factor.residual_trace <= 0.01 * factor.trace && factor.rank() < 200, "{}", factor.rank());
+        // Five distinct rows, forty times each.
+        let few = Points::new(1, (0..200).map(|i| f64::from(i % 5)).collect::<Vec<_>>()).unwrap();
+        let factor = Factor::exact(&rbf(&few), &few, &()).unwrap();
+        assert_eq!(factor.rank(), 5);
+        assert!(factor.residual_trace.abs() < 1e-12);
+    }
+
+    #[test]
+    fn an_indefinite_kernel_is_refused() {
+        let points = cloud(200, 3);
+        let kernel = kernel::build(&"sigmoid,gamma=1,coef0=-1".parse().unwrap(), &points, 0).unwrap();
+        assert!(matches!(Factor::exact(&kernel, &points, &()), Err(Error::NotPositive { .. })));
+    }
+
+    /// The accelerated form must draw pairs of pivots as the definition does: the first in proportion to the
+    /// diagonal, the second in proportion to what the first leaves.
+    #[test]
+    fn pivots_have_the_distribution_of_one_at_a_time_sampling() {
+        let points = Points::new(2, vec![1.0, 0.0, 1.0, 0.2, 0.0, 1.5, 0.5, 0.5]).unwrap();
+        let kernel = kernel::build(&Spec::new("linear"), &points, 0).unwrap();
+        let k = |i: usize, j: usize| kernel.eval(points.row(i), points.row(j));
+        let total: f64 = (0..4).map(|i| k(i, i)).sum();
+        let draws = 40_000;
+        let mut counts = [[0.0_f64; 4]; 4];
+        for seed in 0..draws {
+            let factor = Factor::pivoted(&kernel, &points, Stop { rank: 2, residual: 0.0 }, seed, &()).unwrap();
+            counts[factor.pivots[0]][factor.pivots[1]] += 1.0;
+        }
+        for (i, row) in counts.iter().enumerate() {
+            let left = |j: usize| if i == j { 0.0 } else { k(j, j) - k(i, j) * k(i, j) / k(i, i) };
+            let sum: f64 = (0..4).map(left).sum();
+            for (j, count) in row.iter().enumerate() {
+                let expected = draws as f64 * k(i, i) / total * left(j) / sum;
+                assert!((count - expected).abs() < 5.0 * (expected + 1.0).sqrt(), "{i} {j}: {count} {expected}");
+            }
+        }
+    }
 }

@@ -2,7 +2,7 @@
 //!
 //! ```text
 //! "skpca" : checksum (8 hex digits) + JSON { version, method, kernel, columns, n, … , report }
-//! tensors : support m×d, coefficients m×q, means, mean, variances, shift, scale, scores, scores_at_least, rows
+//! tensors : support m×d, coefficients m×q, means, mean, variances, shift, scale, scores, scores_above, rows
 //! ```
 //!
 //! One entry, because the container writes entries in no fixed order and the same model must give the same
@@ -82,7 +82,11 @@ fn from_bytes(bytes: &[u8]) -> Result<Model> {
     if format!("{found:08x}") != sum {
         return Err(Error::file("its checksum is wrong: the file is damaged"));
     }
-    Model::new(Reader { json: &json, file: &file }.parts()?)
+    let model = Reader { json: &json, file: &file }.parts().and_then(Model::new);
+    model.map_err(|error| match error {
+        Error::File { .. } => error,
+        other => Error::file(other.to_string()),
+    })
 }
 
 fn checksum<'a>(text: &str, tensors: impl Iterator<Item = (&'a str, &'a [usize], &'a [u8])>) -> u32 {
@@ -117,7 +121,7 @@ fn tensors(parts: &Parts) -> Vec<Tensor> {
         vector("means", &parts.means),
         vector("scale", &parts.columns.scale),
         vector("scores", &parts.scores.values),
-        counts("scores_at_least", &parts.scores.at_least),
+        counts("scores_above", &parts.scores.above),
         vector("shift", &parts.columns.shift),
         numbers("support", vec![m, d], &mut parts.support.values().iter().copied()),
         vector("variances", &parts.variances),
@@ -202,7 +206,7 @@ impl Reader<'_> {
                 quantile: self.number("quantile")?,
                 threshold: self.number("threshold")?,
                 values: self.vector("scores")?,
-                at_least: self.counts("scores_at_least")?,
+                above: self.counts("scores_above")?,
             },
             report: self.report()?,
         })
@@ -312,4 +316,112 @@ pub fn describe(model: &Model) -> Map<String, Value> {
 fn per_component(parts: &Parts) -> Vec<usize> {
     let nonzero = |k| parts.coefficients.col(k).iter().filter(|a| **a != 0.0).count();
     (0..parts.coefficients.ncols()).map(nonzero).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::{Fit, Target, toys};
+
+    fn model() -> Model {
+        let fit = Fit { components: Some(2), target: Some(Target::Support(3)), ..Fit::default() };
+        let mut model = fit.run(&toys::clusters(0), Some(vec!["x".into(), "y".into()]), &()).unwrap();
+        model.ignore(vec!["class".into()]);
+        model
+    }
+
+    fn bytes(model: &Model) -> Vec<u8> {
+        let mut bytes = Vec::new();
+        write(model, &mut bytes).unwrap();
+        bytes
+    }
+
+    fn message(bytes: &[u8]) -> String {
+        read(bytes).err().map(|error| error.to_string()).unwrap_or_default()
+    }
+
+    /// A file whose checksum is right and whose content is not: `change` edits the JSON and the tensors.
+    fn forged(change: impl Fn(&mut Value, &mut Vec<Tensor>)) -> Vec<u8> {
+        let model = model();
+        let (mut json, mut list) = (metadata(model.parts()), tensors(model.parts()));
+        change(&mut json, &mut list);
+        let text = json.to_string();
+        let sum = checksum(&text, list.iter().map(|t| (t.name, &t.shape[..], &t.bytes[..])));
+        let views = list.iter().map(|t| (t.name, TensorView::new(t.dtype, t.shape.clone(), &t.bytes).unwrap()));
+        let entry = HashMap::from([(KEY.to_string(), format!("{sum:08x}{text}"))]);
+        safetensors::serialize(views.collect::<Vec<_>>(), Some(entry)).unwrap()
+    }
+
+    fn tensor<'a>(list: &'a mut [Tensor], name: &str) -> &'a mut Tensor {
+        list.iter_mut().find(|t| t.name == name).unwrap()
+    }
+
+    #[test]
+    fn every_flipped_bit_and_every_cut_is_noticed() {
+        let good = bytes(&model());
+        assert!(read(&good[..]).is_ok());
+        for bit in 0..8 * good.len() {
+            let mut bad = good.clone();
+            bad[bit / 8] ^= 1 << (bit % 8);
+            assert!(message(&bad).starts_with("not a usable model file: "), "bit {bit}");
+        }
+        for length in 0..good.len() {
+            assert!(message(&good[..length]).starts_with("not a usable model file: "), "cut at {length}");
+        }
+        assert!(read(&[&good[..], b"x"].concat()[..]).is_err(), "something after the end");
+    }
+
+    #[test]
+    fn files_of_other_kinds_are_named() {
+        assert_eq!(message(b""), "not a usable model file: it is too short");
+        let header = "not a usable model file: its header is larger than any model's; is it a model file?";
+        assert_eq!(message(b"x,y,label\n0.1,0.2,a\n"), header);
+        assert_eq!(message(&[0xff; 64]), header);
+        let empty = safetensors::serialize(Vec::<(&str, TensorView)>::new(), None).unwrap();
+        assert_eq!(message(&empty), "not a usable model file: it has no skpca entry");
+    }
+
+    #[test]
+    fn what_passes_the_checksum_is_still_not_trusted() {
+        let cases: [(&str, Vec<u8>); 12] = [
+            ("it has format version 2, this program reads 1", forged(|json, _| json["version"] = json!(2))),
+            ("it has no version", forged(|json, _| json["version"] = Value::Null)),
+            (
+                "a value is not finite",
+                forged(|_, list| tensor(list, "means").bytes[..8].copy_from_slice(&f64::NAN.to_le_bytes())),
+            ),
+            ("it has no tensor 'mean'", forged(|_, list| list.retain(|t| t.name != "mean"))),
+            (
+                "tensor 'mean' is not of type F64 in 1 dimensions",
+                forged(|_, list| tensor(list, "mean").shape = vec![3, 1]),
+            ),
+            (
+                "tensor 'rows' is not of type U64 in 1 dimensions",
+                forged(|_, list| tensor(list, "rows").dtype = Dtype::F64),
+            ),
+            ("rows are not increasing numbers below n", forged(|json, _| json["n"] = json!(2))),
+            (
+                "means has 2 entries, expected 3",
+                forged(|_, list| {
+                    let means = tensor(list, "means");
+                    means.shape = vec![2];
+                    means.bytes.truncate(16);
+                }),
+            ),
+            ("a column's scale is not positive", forged(|_, list| tensor(list, "scale").bytes.fill(0))),
+            ("the training scores are not in order", forged(|_, list| tensor(list, "scores_above").bytes.fill(0xff))),
+            ("its entry 'names' is missing or of the wrong type", forged(|json, _| json["names"] = json!(3))),
+            ("no components, no rows, or a negative variance", forged(|json, _| json["mean_lost"] = json!(-1))),
+        ];
+        for (expected, bytes) in cases {
+            assert_eq!(message(&bytes), format!("not a usable model file: {expected}"));
+        }
+        let kernel = forged(|json, _| json["kernel"] = json!({"name": "rbf", "gamma": "median"}));
+        assert_eq!(
+            message(&kernel),
+            "not a usable model file: gamma = median: expected a number where there are no points to look at"
+        );
+        let support = forged(|_, list| tensor(list, "support").bytes.fill(0xff));
+        assert_eq!(message(&support), "not a usable model file: row 0, column 0 (from 0): NaN is not a finite number");
+    }
 }

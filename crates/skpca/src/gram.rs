@@ -474,3 +474,113 @@ impl<E: Element> PackedWeights<E> {
         PackedWeights { columns, widths, chunks }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::kernel::{self, KERNELS};
+    use crate::random::Random;
+    use crate::spec::Spec;
+
+    fn cloud(n: usize, d: usize, purpose: u64) -> Points<'static> {
+        let mut random = Random::new(5, purpose);
+        Points::new(d, (0..n * d).map(|_| random.normal()).collect::<Vec<_>>()).unwrap()
+    }
+
+    fn weights(m: usize, columns: usize) -> Mat<f64> {
+        let mut random = Random::new(6, 0);
+        Mat::from_fn(m, columns, |_, _| random.normal())
+    }
+
+    /// Every block value against the kernel's definition, as a share of the largest.
+    fn block_error(basis: &Basis, x: &Points) -> f64 {
+        let z = basis.points();
+        let mut k = Mat::zeros(x.n(), z.n());
+        basis.block(x, k.as_mut());
+        let exact = Mat::from_fn(x.n(), z.n(), |i, j| basis.kernel().eval(x.row(i), z.row(j)));
+        (&k - &exact).norm_max() / exact.norm_max()
+    }
+
+    /// The fused product against the definition; the scale is `|K| |A|`, what rounding is relative to.
+    fn product_error(basis: &Basis, x: &Points, columns: usize, precision: Precision) -> f64 {
+        let z = basis.points();
+        let a = weights(z.n(), columns);
+        let found = basis.product(x, &basis.weights(a.clone()), precision);
+        let exact = Mat::from_fn(x.n(), z.n(), |i, j| basis.kernel().eval(x.row(i), z.row(j)));
+        let product = dense_product(&exact, &a);
+        let size = |k: &Mat<f64>| Mat::from_fn(k.nrows(), k.ncols(), |i, j| k[(i, j)].abs());
+        let scale = dense_product(&size(&exact), &size(&a)).norm_max();
+        let error = |i: usize, c: usize| (found[i * columns + c] - product[(i, c)]).abs() / scale;
+        (0..x.n()).flat_map(|i| (0..columns).map(move |c| (i, c))).map(|(i, c)| error(i, c)).fold(0.0, f64::max)
+    }
+
+    fn dense_product(k: &Mat<f64>, a: &Mat<f64>) -> Mat<f64> {
+        Mat::from_fn(k.nrows(), a.ncols(), |i, c| (0..k.ncols()).map(|j| k[(i, j)] * a[(j, c)]).sum())
+    }
+
+    #[test]
+    fn blocks_and_products_equal_the_definition_on_every_instruction_set() {
+        let sizes = [(1, 1, 1), (9, 5, 2), (65, 241, 7), (64, 240, 54), (17, 119, 256), (70, 250, 300), (8, 6, 513)];
+        for level in Level::available() {
+            for entry in KERNELS {
+                for (n, m, d) in sizes {
+                    let (x, z) = (cloud(n, d, 1), cloud(m, d, 2));
+                    let both = Points::new(d, [x.values(), z.values()].concat()).unwrap();
+                    let kernel = kernel::build(&Spec::new(entry.name), &both, 0).unwrap();
+                    let basis = Basis::at_level(kernel, z, level);
+                    let what = format!("{level:?} {} n {n} m {m} d {d}", entry.name);
+                    let error = block_error(&basis, &x);
+                    assert!(error < 2e-13, "{what}: {error}");
+                    for columns in [1, 5, 10, 13] {
+                        let double = product_error(&basis, &x, columns, Precision::Double);
+                        assert!(double < 1e-13, "{what} × {columns}: {double}");
+                        let single = product_error(&basis, &x, columns, Precision::Single);
+                        assert!(single < 1e-6, "{what} × {columns}: {single}");
+                    }
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn far_rows_and_offsets_lose_nothing() {
+        for level in Level::available() {
+            for (kernel, far) in [("rbf,gamma=0.1", 1e6), ("rbf,gamma=1e-3", 1e9), ("laplacian,gamma=0.1", 1e7)] {
+                // Two clouds far apart: between them the kernel is zero, within each it is as near the origin.
+                let near = cloud(20, 3, 3);
+                let moved: Vec<f64> = near.values().iter().map(|v| v + far).collect();
+                let z = Points::new(3, [near.values(), &moved].concat()).unwrap();
+                let kernel = kernel::build(&kernel.parse().unwrap(), &z, 0).unwrap();
+                let basis = Basis::at_level(kernel, z.clone(), level);
+                assert!(block_error(&basis, &z) < 1e-9, "{level:?} {far} {}", block_error(&basis, &z));
+            }
+            for size in [1e150, 1e200, 1e300] {
+                let z = Points::new(1, vec![0.0, 1.0, size]).unwrap();
+                let kernel = kernel::build(&"rbf,gamma=0.5".parse().unwrap(), &z, 0).unwrap();
+                let basis = Basis::at_level(kernel, z.clone(), level);
+                assert!(block_error(&basis, &z) < 1e-15, "{level:?} {size}");
+            }
+        }
+    }
+
+    #[test]
+    fn a_row_does_not_know_its_batch() {
+        for level in Level::available() {
+            for entry in KERNELS {
+                for d in [1, 10, 300] {
+                    let (x, z) = (cloud(67, d, 4), cloud(245, d, 5));
+                    let kernel = kernel::build(&Spec::new(entry.name), &z, 0).unwrap();
+                    let basis = Basis::at_level(kernel, z, level);
+                    let weights = basis.weights(weights(245, 7));
+                    for precision in [Precision::Double, Precision::Single] {
+                        let whole = basis.product(&x, &weights, precision);
+                        for i in 0..67 {
+                            let one = basis.product(&x.slice(i..i + 1), &weights, precision);
+                            assert_eq!(one, whole[i * 7..(i + 1) * 7], "{level:?} {} {d} {i}", entry.name);
+                        }
+                    }
+                }
+            }
+        }
+    }
+}

@@ -235,8 +235,8 @@ pub struct Scores {
     pub threshold: f64,
     /// Some of the sorted scores, increasing …
     pub values: Vec<f64>,
-    /// … and how many of all are at least as high.
-    pub at_least: Vec<usize>,
+    /// … and how many of all are higher.
+    pub above: Vec<usize>,
 }
 
 /// The highest scores are kept one by one, the rest on a grid of ranks: this many of each.
@@ -253,35 +253,32 @@ impl Scores {
         let step = count.saturating_sub(KEPT_SCORES).div_ceil(KEPT_SCORES).max(1);
         let kept = |i: &usize| i % step == 0 || i + KEPT_SCORES >= count;
         let ranks: Vec<usize> = (0..count).filter(kept).collect();
-        let first_equal = |i: usize| all.partition_point(|v| *v < all[i]);
+        let above = |i: &usize| count - all.partition_point(|v| *v <= all[*i]);
         Scores {
             count,
             quantile,
             threshold,
+            above: ranks.iter().map(above).collect(),
             values: ranks.iter().map(|&i| all[i]).collect(),
-            at_least: ranks.iter().map(|&i| count - first_equal(i)).collect(),
         }
     }
 
     /// `(1 + number of training scores at least as high) / (1 + number of training scores)`; between stored
     /// scores the larger p.
     pub fn p_value(&self, score: f64) -> f64 {
-        let above = self.values.partition_point(|v| *v < score);
-        let exact = self.values.get(above).filter(|v| **v == score).map(|_| self.at_least[above]);
-        let at_least = match (exact, above) {
-            (Some(count), _) => count,
-            (None, 0) => self.count,
-            // All scores above the highest stored one below `score`: at most those not below it, less itself.
-            (None, i) => self.at_least[i - 1] - 1,
+        // As high as `score` are at most those above the highest stored score below it.
+        let at_least = match self.values.partition_point(|v| *v < score) {
+            0 => self.count,
+            i => self.above[i - 1],
         };
         (1 + at_least) as f64 / (1 + self.count) as f64
     }
 
     fn check(&self) -> Result<()> {
         let increasing = self.values.windows(2).all(|w| w[0] <= w[1]);
-        let decreasing = self.at_least.windows(2).all(|w| w[0] >= w[1]);
-        let inside = self.at_least.iter().all(|&c| c >= 1 && c <= self.count);
-        let sound = self.values.len() == self.at_least.len() && !self.values.is_empty();
+        let decreasing = self.above.windows(2).all(|w| w[0] >= w[1]);
+        let inside = self.above.iter().all(|&c| c < self.count);
+        let sound = self.values.len() == self.above.len() && !self.values.is_empty();
         let finite = self.values.iter().chain([&self.threshold, &self.quantile]).all(|v| v.is_finite());
         match increasing && decreasing && inside && sound && finite {
             true => Ok(()),

@@ -59,9 +59,8 @@ mod tests {
     #[test]
     fn the_stream_never_changes() {
         let mut random = Random::new(7, 1);
-        assert_eq!([random.next(), random.next()], [GOLDEN[0], GOLDEN[1]]);
+        assert_eq!([random.next(), random.next()], [5034285472447030919, 4863513099156352951]);
     }
-    const GOLDEN: [u64; 2] = [0, 0];
 
     #[test]
     fn samples_are_distinct_sorted_and_uniform() {

@@ -193,23 +193,21 @@ unsafe fn kernel_panel<V: Vector, const RV: usize, const NP: usize, const MANHAT
     unsafe {
         for p in 0..panel.point_term.len() / NP {
             let out = out.as_mut_ptr().add(p * NP * rows);
-            let mut acc = [[V::splat(V::E::default()); RV]; NP];
-            for (j, sums) in acc.iter_mut().enumerate() {
-                let term = V::splat(*panel.point_term.as_ptr().add(p * NP + j));
-                for (v, sum) in sums.iter_mut().enumerate() {
-                    *sum = if panel.first {
-                        V::load(panel.row_term.as_ptr().add(v * V::LANES)).add(term)
-                    } else {
-                        V::load(out.add(j * rows + v * V::LANES))
-                    };
-                }
-            }
             let z = panel.z.as_ptr().add(p * panel.depth * NP);
-            let acc = accumulate::<V, RV, NP, MANHATTAN>(panel.depth, panel.x.as_ptr(), z, acc);
+            // Each run of coordinates is summed from zero and added at its end: fewer roundings at full size.
+            let zero = [[V::splat(V::E::default()); RV]; NP];
+            let acc = accumulate::<V, RV, NP, MANHATTAN>(panel.depth, panel.x.as_ptr(), z, zero);
             for (j, sums) in acc.iter().enumerate() {
+                let term = V::splat(*panel.point_term.as_ptr().add(p * NP + j));
                 for (v, sum) in sums.iter().enumerate() {
-                    let value = if panel.exp2 { sum.exp2() } else { *sum };
-                    value.store(out.add(j * rows + v * V::LANES));
+                    let to = out.add(j * rows + v * V::LANES);
+                    let before = match panel.first {
+                        true => V::load(panel.row_term.as_ptr().add(v * V::LANES)).add(term),
+                        false => V::load(to),
+                    };
+                    let sum = sum.add(before);
+                    let value = if panel.exp2 { sum.exp2() } else { sum };
+                    value.store(to);
                 }
             }
         }

@@ -408,3 +408,100 @@ fn covariance(basis: &Basis, points: &Points, l: Option<MatRef<f64>>, watch: &dy
         },
     )
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::kernel;
+    use crate::spec::Spec;
+    use crate::toys;
+
+    /// A symmetric matrix with eigenvalues `values` in a random orthonormal frame.
+    fn with_spectrum(values: &[f64]) -> Mat<f64> {
+        let n = values.len();
+        let mut random = Random::new(9, 0);
+        let u = orthonormal(Mat::from_fn(n, n, |_, _| random.normal()), None);
+        let scaled = Mat::from_fn(n, n, |i, j| u[(i, j)] * values[j]);
+        dense::product(scaled.as_ref(), u.transpose())
+    }
+
+    fn check_pairs(a: &Mat<f64>, values: &[f64], q: usize) {
+        let pairs = top(a, q, Accuracy::default(), 1, &()).unwrap();
+        assert!(pairs.converged);
+        assert_eq!(pairs.values.len(), q);
+        for k in 0..q {
+            assert!((pairs.values[k] - values[k]).abs() < 1e-10 * values[0], "{k}: {} {}", pairs.values[k], values[k]);
+            let u = pairs.vectors.as_ref().subcols(k, 1);
+            let residual = &dense::product(a.as_ref(), u) - u * faer::Scale(pairs.values[k]);
+            assert!(residual.norm_l2() < 1e-9 * values[0], "{k}: {}", residual.norm_l2());
+        }
+        let gram = dense::product(pairs.vectors.transpose(), pairs.vectors.as_ref());
+        assert!((&gram - Mat::<f64>::identity(q, q)).norm_max() < 1e-12);
+    }
+
+    #[test]
+    fn leading_pairs_satisfy_the_defining_equation() {
+        let slow: Vec<f64> = (0..300).map(|i| 1.0 / (1.0 + i as f64)).collect();
+        let clustered: Vec<f64> =
+            (0..400).map(|i| if i < 20 { 1.0 - 1e-6 * i as f64 } else { 0.9f64.powi(i) }).collect();
+        let small: Vec<f64> = (0..50).map(|i| 0.5f64.powi(i)).collect();
+        for values in [slow, clustered, small] {
+            check_pairs(&with_spectrum(&values), &values, 6);
+        }
+    }
+
+    #[test]
+    fn the_rank_limits_the_pairs_and_indefiniteness_is_seen() {
+        let mut values = vec![0.0; 250];
+        values[..4].copy_from_slice(&[4.0, 3.0, 2.0, 1.0]);
+        assert_eq!(top(&with_spectrum(&values), 10, Accuracy::default(), 0, &()).unwrap().values.len(), 4);
+        values[249] = -1.0;
+        let error = top(&with_spectrum(&values), 10, Accuracy::default(), 0, &()).err();
+        assert!(matches!(error, Some(Error::NotPositive { .. })));
+    }
+
+    #[test]
+    fn running_out_of_rounds_is_a_status() {
+        let values: Vec<f64> = (0..400).map(|i| 1.0 - i as f64 / 500.0).collect();
+        let accuracy = Accuracy { tolerance: 1e-11, rounds: 3 };
+        let pairs = top(&with_spectrum(&values), 5, accuracy, 0, &()).unwrap();
+        assert!(!pairs.converged && pairs.rounds == 3 && pairs.residual > 1e-11);
+    }
+
+    #[test]
+    fn interrupting_ends_the_fit() {
+        struct Impatient;
+        impl Watch for Impatient {
+            fn at(&self, _: &str, _: f64) -> bool {
+                false
+            }
+        }
+        let values: Vec<f64> = (0..400).map(|i| 1.0 / (1.0 + i as f64)).collect();
+        let ended = top(&with_spectrum(&values), 5, Accuracy::default(), 0, &Impatient).err();
+        assert_eq!(ended, Some(Error::Interrupted));
+        let points = toys::parabola(0);
+        let kernel = kernel::build(&Spec::new("rbf"), &points, 0).unwrap();
+        let support = points.select(&[0, 1, 2]);
+        assert_eq!(ritz(&kernel, &points, &support, 2, true, &Impatient).err(), Some(Error::Interrupted));
+    }
+
+    #[test]
+    fn whitening_rows_or_the_sum_gives_the_same_components() {
+        let points = toys::parabola(1);
+        let kernel = kernel::build(&Spec::new("rbf"), &points, 0).unwrap();
+        let support = points.select(&(0..10).map(|i| 50 * i).collect::<Vec<_>>());
+        let (kept, l) = independent(&kernel, &support).unwrap();
+        assert_eq!(kept.len(), 10);
+        let basis = Basis::new(kernel, support);
+        let (rows, _) = covariance(&basis, &points, Some(l.as_ref()), &());
+        let (mut sum, _) = covariance(&basis, &points, None, &());
+        dense::mirror(&mut sum);
+        dense::solve_lower(l.as_ref(), sum.as_mut());
+        dense::divide_by_transposed(sum.as_mut(), l.as_ref());
+        for j in 0..10 {
+            for i in j..10 {
+                assert!((rows[(i, j)] - sum[(i, j)]).abs() < 1e-7 * rows[(0, 0)], "{i} {j}");
+            }
+        }
+    }
+}

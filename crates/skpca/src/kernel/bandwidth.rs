@@ -53,7 +53,7 @@ impl Bandwidth<'_> {
         };
         match gamma.is_finite() && gamma > 0.0 {
             true => Ok(gamma),
-            false => Err(Error::parameter("gamma", &value, "a positive number")),
+            false => Err(Error::parameter("gamma", gamma, "a positive number")),
         }
     }
 

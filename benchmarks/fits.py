@@ -1,0 +1,59 @@
+"""The data and the fits that are compared, once: timed in one process, weighed in another.
+
+Each side is imported where it is used, so that a process which weighs one does not carry the other.
+"""
+
+import json
+
+import numpy as np
+
+COMPONENTS = 10
+
+
+def normal(n, d, seed=0):
+    """Standard normal rows: no structure to exploit, on either side."""
+    return np.random.default_rng(seed).normal(size=(n, d))
+
+
+def gamma(d):
+    """Squared distances of standard normal rows are near 2d, so kernel values are near 1/e."""
+    return 1.0 / (2 * d)
+
+
+def exact_ours(x):
+    import skpca
+
+    kernel = f"rbf,gamma={gamma(x.shape[1])!r}"
+    return skpca.fit(x, method="exact", kernel=kernel, components=COMPONENTS, scaling="none")
+
+
+def exact_peer(x, solver="arpack"):
+    from sklearn.decomposition import KernelPCA
+
+    kernel = {"kernel": "rbf", "gamma": gamma(x.shape[1])}
+    return KernelPCA(COMPONENTS, eigen_solver=solver, random_state=0, **kernel).fit(x)
+
+
+def landmarks_ours(x, m):
+    import skpca
+
+    kernel = f"rbf,gamma={gamma(x.shape[1])!r}"
+    return skpca.fit(x, method="landmarks", kernel=kernel, components=COMPONENTS, support=m, scaling="none")
+
+
+def landmarks_peer(x, m):
+    from sklearn.decomposition import PCA
+    from sklearn.kernel_approximation import Nystroem
+    from sklearn.pipeline import make_pipeline
+
+    features = Nystroem(kernel="rbf", gamma=gamma(x.shape[1]), n_components=m, random_state=0)
+    return make_pipeline(features, PCA(COMPONENTS, random_state=0)).fit(x)
+
+
+def describe(model):
+    return json.loads(model.describe())
+
+
+def eigenvalues(model):
+    found = describe(model)
+    return np.array(found["explained_variance"]) * found["n"]

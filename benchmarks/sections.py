@@ -1,0 +1,175 @@
+"""What is measured. A section is a generator of `Result`s and `Fact`s; `SECTIONS` is the list of them.
+
+Targets are for the full sizes; `quick` shrinks the sizes and shows that everything runs, nothing more.
+"""
+
+import fits
+import numpy as np
+import skpca
+from fits import COMPONENTS, describe, eigenvalues, normal
+from measure import Fact, Result, interleaved
+from memory import weigh
+
+# A fit of minutes is not repeated as often as one of seconds.
+FEW = 2
+# Eigenvalues further than this from arpack's, as a share, are another answer.
+ACCURATE = 1e-6
+
+
+def aligned(found, expected):
+    """`expected` with the signs of `found`."""
+    return expected * np.where((found * expected).sum(axis=0) < 0, -1.0, 1.0)
+
+
+def error(found, expected):
+    """Largest difference, as a share of the largest value of the column."""
+    return float((np.abs(found - expected) / np.abs(expected).max(axis=0)).max())
+
+
+def multiply_adds(single, repeats):
+    """Fused multiply-adds a second that this machine is seen to do, by our own widest product."""
+    x, z, a = normal(4096, 1), normal(480, 1, seed=1), normal(480, 1200, seed=2)
+    seconds = interleaved({"product": lambda: skpca.product("linear", x, z, a, single=single)}, max(repeats, 5))
+    return 4096 * 480 * (1 + 1200) / min(seconds["product"])
+
+
+def transform(quick, repeats):
+    """Features of new rows from a model of all training rows."""
+    m, queries = (500, 1000) if quick else (5000, 10_000)
+    limits = {single: multiply_adds(single, repeats) for single in (False, True)}
+    for single, rate in limits.items():
+        name = "f32" if single else "f64"
+        yield Fact(f"peak {name}", f"{rate / 1e9:.1f} G multiply-adds/s seen", {"multiply_adds": rate})
+    for d, targets in ((10, (18, 35)), (54, (11, 22)), (784, (1.9, 3.5))):
+        yield from transform_width(m, queries, d, targets, limits, repeats)
+
+
+def transform_width(m, queries, d, targets, limits, repeats):
+    z, x = normal(m, d), normal(queries, d, seed=1)
+    z32, x32 = z.astype(np.float32), x.astype(np.float32)
+    ours, peer, peer32 = fits.exact_ours(z), fits.exact_peer(z), fits.exact_peer(z32)
+    calls = {
+        "sklearn f64": lambda: peer.transform(x),
+        "sklearn f32": lambda: peer32.transform(x32),
+        "skpca f64": lambda: ours.transform(x),
+        "skpca f32": lambda: ours.transform(x, single=True),
+    }
+    seconds = interleaved(calls, repeats)
+    double, single, theirs = ours.transform(x), ours.transform(x, single=True), peer.transform(x)
+    case = f"transform m={m} queries={queries} d={d} q={COMPONENTS}"
+    agreement = f"differs from sklearn f64 by {error(double, aligned(double, theirs)):.1e}"
+    rounding = f"differs from skpca f64 by {error(single, double):.1e}"
+    for theirs, mine, target, note in (
+        ("sklearn f64", "skpca f64", targets[0], agreement),
+        ("sklearn f64", "skpca f32", targets[1], rounding),
+        ("sklearn f32", "skpca f32", None, rounding),
+    ):
+        yield Result(case, theirs, mine, seconds[theirs], seconds[mine], target, note)
+    for name, is_single in (("skpca f64", False), ("skpca f32", True)):
+        yield speed(f"{case} {name}", m * queries / min(seconds[name]), d, is_single, limits)
+
+
+def speed(case, values, d, single, limits):
+    """Kernel values a second, and which share of the arithmetic limit that is.
+
+    A value costs d multiply-adds for its inner product, q for the components and a polynomial for 2^x.
+    """
+    cost = d + COMPONENTS + (6 if single else 10)
+    share = values * cost / limits[single]
+    text = f"{values / 1e9:.2f} G kernel values/s, {share:.0%} of the multiply-adds seen"
+    return Fact(case, text, {"kernel_values": values, "multiply_adds_each": cost, "share": share})
+
+
+def exact(quick, repeats):
+    """Exact kernel PCA of all rows."""
+    sizes = ((500, 10), (1000, 10), (500, 784)) if quick else ((5000, 10), (20_000, 10), (5000, 784))
+    for (n, d), target in zip(sizes, (3, 6, 1.2), strict=True):
+        few = min(repeats, FEW) if n > 5000 else repeats
+        yield from exact_size(n, d, target, few)
+        yield from exact_memory(n, d, limit=500 if n == 20_000 else None)
+
+
+def exact_size(n, d, target, repeats):
+    x = normal(n, d)
+    models = {}
+
+    def keep(name, fit, *options):
+        def call():
+            models[name] = fit(x, *options)
+
+        return call
+
+    calls = {
+        "arpack": keep("arpack", fits.exact_peer, "arpack"),
+        "randomized": keep("randomized", fits.exact_peer, "randomized"),
+        "skpca": keep("skpca", fits.exact_ours),
+    }
+    seconds = interleaved(calls, repeats)
+    reference = models["arpack"].eigenvalues_
+    wrong = np.abs(models["randomized"].eigenvalues_ / reference - 1).max()
+    agreement = np.abs(eigenvalues(models["skpca"]) / reference - 1).max()
+    note = f"eigenvalues differ from arpack's: ours {agreement:.0e}, randomized {wrong:.0e}"
+    # A solver that stops far from the answer is no peer, however fast.
+    rivals = ("arpack", "randomized") if wrong < ACCURATE else ("arpack",)
+    best = min(rivals, key=lambda name: np.median(seconds[name]))
+    for name in ("arpack", "randomized"):
+        label = f"sklearn {name}{' (its best)' if name == best else ''}"
+        aim = target if name == best else None
+        yield Result(
+            f"exact n={n} d={d} q={COMPONENTS}", label, "skpca f64", seconds[name], seconds["skpca"], aim, note
+        )
+
+
+def exact_memory(n, d, limit):
+    for name in ("exact_ours", "exact_peer"):
+        found = weigh(name, n, d)
+        met = found["peak_mb"] < limit if limit and name == "exact_ours" else None
+        yield weight(
+            f"exact n={n} d={d} memory {name}", found, f", target below {limit} MB" if met is not None else "", met
+        )
+
+
+def weight(case, found, limit, met):
+    extra = found["peak_mb"] - found["baseline_mb"]
+    text = f"peak {found['peak_mb']:.0f} MB ({found['baseline_mb']:.0f} imports and data + {extra:.0f} fit){limit}"
+    return Fact(case, text, found, met)
+
+
+def landmarks(quick, repeats):
+    """Nyström kernel PCA on few points."""
+    n, d, m = (5000, 10, 100) if quick else (100_000, 10, 500)
+    x = normal(n, d)
+    models = {}
+
+    def ours():
+        models["ours"] = fits.landmarks_ours(x, m)
+
+    def peer():
+        models["peer"] = fits.landmarks_peer(x, m)
+
+    seconds = interleaved({"peer": peer, "ours": ours}, repeats)
+    # Both feature maps are orthonormal directions in feature space: variances per row add up to what is captured.
+    # PCA divides by n − 1, we by n.
+    theirs = float(models["peer"][-1].explained_variance_.sum() * (n - 1) / n)
+    mine = sum(describe(models["ours"])["explained_variance"])
+    fidelity = describe(models["ours"])["fidelity"]
+    case = f"landmarks n={n} d={d} m={m} q={COMPONENTS}"
+    note = f"captured variance: ours {mine:.6f}, sklearn {theirs:.6f}; fidelity {fidelity:.4f}"
+    yield Result(case, "sklearn Nystroem + PCA", "skpca f64", seconds["peer"], seconds["ours"], 5, note)
+    text = f"captured variance over sklearn's: {mine / theirs:.4f}, target at least 1"
+    yield Fact(case, text, {"ours": mine, "sklearn": theirs, "fidelity": fidelity}, mine >= theirs)
+
+
+def million(quick, repeats):
+    """A fit that must not need n × m twice; once, in a process of its own."""
+    n, d, m = (20_000, 10, 50) if quick else (1_000_000, 10, 200)
+    found = weigh("landmarks_ours", n, d, m=m)
+    bound = found["data_mb"] + 1.5 * n * m * 8 / 1e6
+    case = f"million n={n} d={d} m={m} q={COMPONENTS}"
+    yield Fact(case, f"{found['seconds']:.2f} s", {"seconds": found["seconds"]})
+    limit = f", target below data + 1.5·n·m·8 = {bound:.0f} MB"
+    # Below some hundred megabytes the interpreter alone breaks the bound.
+    yield weight(case, found, limit, None if quick else found["peak_mb"] <= bound)
+
+
+SECTIONS = {section.__name__: section for section in (transform, exact, landmarks, million)}

@@ -1,0 +1,231 @@
+//! Tables and parameters that must be refused, word for word, with nothing written.
+
+mod support;
+
+use support::{Desk, NAMES, csv, normal, npy};
+
+const EXTENSIONS: &str = ".csv .csv.gz .tsv .tsv.gz .txt .txt.gz .parquet .arrow .feather .ipc .npy";
+
+/// A desk with a sound table of 40 rows, `data.csv`.
+fn desk() -> Desk {
+    let desk = Desk::new();
+    desk.put("data.csv", csv(&NAMES, &normal(1, 40, 3)));
+    desk
+}
+
+/// A desk with that table and its model, `model.skpca`.
+fn desk_with_model() -> Desk {
+    let desk = desk();
+    desk.ok("fit data.csv -o model.skpca --support 8");
+    desk
+}
+
+#[test]
+fn a_fit_refuses_text_that_is_no_table_of_finite_numbers() {
+    let missing = "bad.csv line 3, column 'b': missing value (drop the row or fill it first)";
+    let cases = [
+        ("a,b\n1,2\n3,NaN\n", missing),
+        ("a,b\n1,2\n3,\n", missing),
+        ("a,b\n1,2\n3,inf\n", "bad.csv line 3, column 'b': 'inf' is not finite"),
+        ("a,b\n1,2\n3,-inf\n", "bad.csv line 3, column 'b': '-inf' is not finite"),
+        ("a,b\n1,2\n3,1e999\n", "bad.csv line 3, column 'b': '1e999' is not finite"),
+        ("a,b\n1,2\n3,red\n", "bad.csv line 3, column 'b': 'red' is not a number"),
+        ("a,b\n1,2\n3\n", "bad.csv line 3: 1 field, expected 2"),
+        ("a,b\n1,2\n3,4,5\n", "bad.csv line 3: 3 fields, expected 2"),
+        ("", "bad.csv is empty"),
+        ("a,b\n", "bad.csv: no rows"),
+        ("a,b\n1,2\n", "1 row: a fit needs at least 2"),
+        ("a,a\n1,2\n3,4\n", "bad.csv: column 'a' appears twice, expected distinct names"),
+        ("1,2\n3,4\n", "bad.csv: first line has only numbers; if the file has no header use --no-header"),
+    ];
+    let desk = Desk::new();
+    for (text, message) in cases {
+        desk.put("bad.csv", text);
+        desk.refuses_fit("bad.csv", 1, message);
+    }
+}
+
+#[test]
+fn a_fit_refuses_arrays_that_are_not_finite() {
+    let desk = Desk::new();
+    desk.put("nan.npy", npy(&[vec![1.0, 2.0], vec![f64::NAN, 4.0]]));
+    desk.put("infinite.npy", npy(&[vec![1.0, 2.0], vec![3.0, f64::INFINITY]]));
+    let message = "nan.npy row 1 (from 0), column 0 (from 0): missing value (drop the row or fill it first)";
+    desk.refuses_fit("nan.npy", 1, message);
+    desk.refuses_fit("infinite.npy", 1, "infinite.npy row 1 (from 0), column 1 (from 0): 'inf' is not finite");
+}
+
+#[test]
+fn a_fit_refuses_files_and_columns_that_are_not_there() {
+    let desk = desk();
+    desk.refuses_fit("none.csv", 1, "none.csv: No such file or directory (os error 2)");
+    desk.refuses_fit("data.xlsx", 2, &format!("data.xlsx: unknown extension, expected one of {EXTENSIONS}"));
+    for flag in ["--label z", "--drop z", "--drop a,z"] {
+        desk.refuses_fit(&format!("data.csv {flag}"), 2, "data.csv has no column 'z'; it has a, b, c");
+    }
+    let message = "data.csv: no feature columns left, expected at least one";
+    desk.refuses_fit("data.csv --label a --drop b,c", 1, message);
+}
+
+#[test]
+fn a_fit_refuses_names_that_are_in_no_registry() {
+    let desk = desk();
+    let list = |names: Vec<&str>| names.join(", ");
+    let methods = list(skpca::method::METHODS.iter().map(|entry| entry.name).collect());
+    let kernels = list(skpca::kernel::KERNELS.iter().map(|entry| entry.name).collect());
+    let cases = [
+        ("--method magic", format!("unknown method 'magic': expected one of {methods}")),
+        (
+            "--method landmarks,size=3",
+            "unknown method parameter 'size': expected one of nothing (it has no parameters)".into(),
+        ),
+        ("--kernel gauss", format!("unknown kernel 'gauss': expected one of {kernels}")),
+        ("--kernel rbf,sigma=1", "unknown kernel parameter 'sigma': expected one of gamma".into()),
+    ];
+    for (flags, message) in cases {
+        desk.refuses_fit(&format!("data.csv {flags}"), 2, &message);
+    }
+}
+
+#[test]
+fn a_fit_refuses_parameters_outside_their_domain() {
+    let desk = desk();
+    let cases = [
+        ("--kernel rbf,gamma=-1", "gamma = -1: expected a positive number"),
+        ("--kernel rbf,gamma=0", "gamma = 0: expected a positive number"),
+        ("--kernel rbf,gamma=wide", "gamma = \"wide\": expected a positive number, median, mean or scale"),
+        ("--kernel polynomial,degree=1.5", "degree = 1.5: expected a whole number from 1 to 64"),
+        ("--support 0", "support = 0: expected a whole number from 1"),
+        ("--support 41", "support = 41: expected at most the 40 rows there are"),
+        ("--method exact --support 8", "support = 8: expected no target, or all rows: exact keeps every point"),
+        ("--fidelity 0", "fidelity = 0: expected a number above 0 and up to 1"),
+        ("--fidelity -1", "fidelity = -1: expected a number above 0 and up to 1"),
+        ("--fidelity 1.5", "fidelity = 1.5: expected a number above 0 and up to 1"),
+        ("--fidelity nan", "fidelity = NaN: expected a number above 0 and up to 1"),
+        ("-q 0", "components = 0: expected a whole number from 1"),
+        ("--quantile 0", "quantile = 0: expected a number between 0 and 1"),
+        ("--quantile 1", "quantile = 1: expected a number between 0 and 1"),
+        ("--quantile -0.5", "quantile = -0.5: expected a number between 0 and 1"),
+    ];
+    for (flags, message) in cases {
+        desk.refuses_fit(&format!("data.csv {flags}"), 2, message);
+    }
+}
+
+/// These are refused while the call is read; a hint at the help follows the message.
+#[test]
+fn a_fit_refuses_calls_that_cannot_be_read() {
+    let desk = desk();
+    let size = "expected a size such as 8GB, 512MB or 1000000";
+    let cases = [
+        (
+            "--scale log",
+            "invalid value 'log' for '--scale <RULE>': unknown scaling 'log': expected one of standard, minmax, none",
+        ),
+        (
+            "--kernel rbf,gamma",
+            "invalid value 'rbf,gamma' for '--kernel <NAME[,k=v…]>': rbf = gamma: expected key=value after the name",
+        ),
+        ("--support -1", "invalid value '-1' for '--support <M>': invalid digit found in string"),
+        ("--threads 0", "invalid value '0' for '--threads <N>': 0 is not in 1..=65535"),
+        ("--memory much", &format!("invalid value 'much' for '--memory <SIZE>': {size}")),
+        (
+            "--support 5 --fidelity 0.9",
+            "the argument '--support <M>' cannot be used with '--fidelity <F>'\n\n\
+             Usage: skpca fit --output <MODEL> --support <M> <DATA>",
+        ),
+    ];
+    for (flags, message) in cases {
+        desk.refuses_fit(&format!("data.csv {flags}"), 2, &format!("{message}\n\nFor more information, try '--help'."));
+    }
+}
+
+#[test]
+fn a_fit_that_needs_too_much_memory_is_refused_with_advice() {
+    let desk = Desk::new();
+    desk.put("data.csv", csv(&NAMES, &normal(2, 3000, 3)));
+    let message = "this fit needs about 80 MB of memory, 1 MB are allowed: \
+                   use --method landmarks with a smaller --support, or fewer rows";
+    desk.refuses_fit("data.csv --method exact --memory 1MB", 1, message);
+    desk.ok("fit data.csv -o model.skpca --support 5 --memory 10MB");
+}
+
+/// Before the data are even opened: a fit may take hours.
+#[test]
+fn an_output_that_cannot_be_written_is_refused_first() {
+    let desk = desk();
+    std::fs::create_dir(desk.path("folder")).unwrap();
+    for data in ["data.csv", "none.csv"] {
+        let words = format!("fit {data} -o none/model.skpca");
+        desk.refuses(&words, 1, "none/model.skpca: No such file or directory (os error 2)");
+        desk.refuses(&format!("fit {data} -o folder"), 1, "folder: is a directory");
+    }
+    desk.ok("fit data.csv -o folder/model.skpca");
+}
+
+#[test]
+fn a_model_refuses_tables_of_other_columns() {
+    let desk = desk_with_model();
+    let cases: [(&[&str], &str); 3] = [
+        (&["a", "c"], "columns of the model are missing from the data: 'b'"),
+        (&["a", "b", "c", "d"], "the model does not know these columns: 'd'"),
+        (&["a", "d", "c"], "columns do not match the model: missing 'b'; not known to it 'd'"),
+    ];
+    for (names, message) in cases {
+        desk.put("new.csv", csv(names, &normal(3, 5, names.len())));
+        refuses_to_apply(&desk, "new.csv", 1, message);
+    }
+    for width in [2, 4] {
+        desk.put("new.npy", npy(&normal(3, 5, width)));
+        let message = format!("the data have {width} columns, the model expects 3");
+        refuses_to_apply(&desk, "new.npy", 1, &message);
+    }
+}
+
+#[test]
+fn a_model_refuses_values_it_cannot_use() {
+    let desk = desk_with_model();
+    let cases = [
+        ("a,b,c\n1,2,3\n1,NaN,3\n", "new.csv line 3, column 'b': missing value (drop the row or fill it first)"),
+        ("a,b,c\n1,2,3\n1,1e999,3\n", "new.csv line 3, column 'b': '1e999' is not finite"),
+        ("a,b,c\n1,2,3\n1,red,3\n", "new.csv line 3, column 'b': 'red' is not a number"),
+        ("a,b,c\n", "new.csv: no rows"),
+        ("", "new.csv is empty"),
+    ];
+    for (text, message) in cases {
+        desk.put("new.csv", text);
+        refuses_to_apply(&desk, "new.csv", 1, message);
+    }
+    refuses_to_apply(&desk, "none.csv", 1, "none.csv: No such file or directory (os error 2)");
+    refuses_to_apply(&desk, "data.csv --label z", 2, "data.csv has no column 'z'; it has a, b, c");
+}
+
+#[test]
+fn a_value_beyond_all_scaling_is_named() {
+    let desk = Desk::new();
+    desk.put("data.csv", csv(&NAMES, &support::scaled(&normal(1, 40, 3), 1e-150)));
+    desk.ok("fit data.csv -o model.skpca --support 8");
+    desk.put("new.csv", "a,b,c\n1e-150,1e-150,1e-150\n1e-150,1e300,1e-150\n");
+    let message = "row 1, column 1 (from 0): 1e300 is too far outside the training data to be scaled";
+    refuses_to_apply(&desk, "new.csv", 1, message);
+}
+
+#[test]
+fn results_go_only_where_they_can_be_written() {
+    let desk = desk_with_model();
+    for verb in ["transform", "score"] {
+        let words = |output: &str| format!("{verb} model.skpca data.csv -o {output}");
+        let message = format!("out.xlsx: unknown extension, expected one of {EXTENSIONS}");
+        desk.refuses(&words("out.xlsx"), 2, &message);
+        desk.refuses(&words("none/out.csv"), 1, "none/out.csv: No such file or directory (os error 2)");
+    }
+}
+
+/// Both verbs, to standard output and onto a file that is there.
+fn refuses_to_apply(desk: &Desk, data: &str, code: i32, message: &str) {
+    desk.put("old.csv", "older results");
+    for verb in ["transform", "score"] {
+        desk.refuses(&format!("{verb} model.skpca {data}"), code, message);
+        desk.refuses(&format!("{verb} model.skpca {data} -o old.csv"), code, message);
+    }
+}

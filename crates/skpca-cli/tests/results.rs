@@ -1,0 +1,260 @@
+//! What the program answers: the same for the same question, and what its words promise.
+
+mod support;
+
+use std::io::{BufRead, BufReader};
+use std::process::Stdio;
+
+use serde_json::Value;
+use skpca::kernel::KERNELS;
+use skpca::method::METHODS;
+use support::{Desk, NAMES, csv, normal, npy};
+
+/// Rows enough for several blocks, so that threads have something to share.
+const ROWS: usize = 1500;
+
+fn desk(n: usize) -> Desk {
+    let desk = Desk::new();
+    desk.put("data.csv", csv(&NAMES, &normal(1, n, 3)));
+    desk
+}
+
+#[test]
+fn the_same_seed_gives_the_same_file_on_any_number_of_threads() {
+    let desk = desk(ROWS);
+    for flags in ["--support 20", "--fidelity 0.9", "--method exact -q 3", "--kernel laplacian --support 20"] {
+        let model = |name: &str, more: &str| {
+            desk.ok(&format!("fit data.csv -o {name} {flags} {more}"));
+            desk.bytes(name)
+        };
+        let first = model("first.skpca", "--seed 5 --threads 1");
+        for more in ["--seed 5 --threads 1", "--seed 5 --threads 2", "--seed 5"] {
+            assert!(model("again.skpca", more) == first, "{flags} {more}");
+        }
+        assert!(model("other.skpca", "--seed 6") != first, "{flags}");
+    }
+}
+
+#[test]
+fn another_seed_chooses_other_points() {
+    let desk = desk(ROWS);
+    let support = |seed| desk.json(&format!("fit data.csv -o model.skpca --support 20 --json --seed {seed}"));
+    assert_ne!(support(5)["support"], support(6)["support"]);
+}
+
+#[test]
+fn results_do_not_depend_on_threads() {
+    let desk = desk(ROWS);
+    desk.ok("fit data.csv -o model.skpca --support 20");
+    for verb in ["transform", "score", "transform --single", "score --single"] {
+        let on = |threads| desk.ok(&format!("{verb} model.skpca data.csv --threads {threads}"));
+        assert!(on(1) == on(2), "{verb}");
+    }
+}
+
+#[test]
+fn a_row_alone_gets_what_it_gets_in_company() {
+    let rows = normal(1, 700, 3);
+    let desk = desk(700);
+    for kernel in KERNELS.iter().filter(|entry| entry.name != "sigmoid") {
+        desk.run(&format!("fit data.csv -o model.skpca --support 20 --kernel {}", kernel.name));
+        for verb in ["transform", "score", "transform --single", "score --single"] {
+            let all = desk.ok(&format!("{verb} model.skpca data.csv"));
+            for i in [0, 1, 511, 512, 699] {
+                desk.put("one.csv", csv(&NAMES, &rows[i..=i]));
+                let one = desk.ok(&format!("{verb} model.skpca one.csv"));
+                assert_eq!(one.lines().nth(1), all.lines().nth(i + 1), "{} {verb}, row {i}", kernel.name);
+            }
+        }
+    }
+}
+
+#[test]
+fn columns_are_known_by_name_in_any_order() {
+    let desk = desk(40);
+    desk.ok("fit data.csv -o model.skpca --support 8");
+    let turned: Vec<Vec<f64>> = normal(1, 40, 3).iter().map(|row| vec![row[2], row[0], row[1]]).collect();
+    desk.put("turned.csv", csv(&["c", "a", "b"], &turned));
+    for verb in ["transform", "score"] {
+        let of = |data| desk.ok(&format!("{verb} model.skpca {data}"));
+        assert_eq!(of("turned.csv"), of("data.csv"), "{verb}");
+    }
+}
+
+/// The table with a column of words in front, under `names`, and with one of dates behind.
+fn labelled(names: &[&str]) -> String {
+    let plain = csv(&[], &normal(1, 40, 3));
+    let header = if names.is_empty() { String::new() } else { names.join(",") + "\n" };
+    header + &plain.lines().map(|line| format!("red,{line},monday\n")).collect::<String>()
+}
+
+#[test]
+fn label_and_dropped_columns_may_be_there_later_or_not() {
+    let desk = desk(40);
+    desk.put("labelled.csv", labelled(&["kind", "a", "b", "c", "day"]));
+    desk.ok("fit labelled.csv -o model.skpca --support 8 --label kind --drop day");
+    desk.ok("fit data.csv -o plain.skpca --support 8");
+    let expected = desk.ok("score plain.skpca data.csv");
+    for data in ["data.csv", "labelled.csv", "labelled.csv --label kind", "labelled.csv --drop day,kind"] {
+        assert_eq!(desk.ok(&format!("score model.skpca {data}")), expected, "{data}");
+    }
+}
+
+#[test]
+fn label_and_dropped_columns_of_tables_without_names_may_be_there_later_or_not() {
+    let desk = Desk::new();
+    desk.put("labelled.csv", labelled(&[]));
+    desk.put("plain.npy", npy(&normal(1, 40, 3)));
+    desk.ok("fit labelled.csv --no-header -o model.skpca --support 8 --label 0 --drop 4");
+    desk.ok("fit plain.npy -o plain.skpca --support 8");
+    let expected = desk.ok("score plain.skpca plain.npy");
+    for data in ["labelled.csv --no-header", "plain.npy"] {
+        assert_eq!(desk.ok(&format!("score model.skpca {data}")), expected, "{data}");
+    }
+}
+
+#[test]
+fn json_says_what_the_model_is() {
+    let desk = desk(200);
+    for flags in ["--support 20", "--fidelity 0.9", "--method exact -q 3", "--kernel linear", "--no-center -q 2"] {
+        let fit = desk.json(&format!("fit data.csv -o model.skpca --json {flags}"));
+        describes(&fit, 200, flags);
+        assert!(fit["seconds"].as_f64().unwrap() > 0.0, "{flags}");
+        let mut inspected = desk.json("inspect model.skpca --json");
+        assert_eq!(inspected.get("seconds"), None, "{flags}");
+        inspected["seconds"] = fit["seconds"].clone();
+        assert_eq!(inspected, fit, "{flags}: inspect and fit say the same");
+    }
+}
+
+fn describes(fit: &Value, n: u64, flags: &str) {
+    let list = |name: &str| fit[name].as_array().unwrap().iter().map(|v| v.as_f64().unwrap()).collect::<Vec<_>>();
+    let count = |name: &str| fit[name].as_u64().unwrap();
+    let (m, q) = (count("m"), count("q"));
+    assert!(fit["method"]["name"].is_string() && fit["kernel"]["name"].is_string(), "{flags}");
+    assert_eq!((count("n"), count("d")), (n, 3), "{flags}");
+    let support = list("support");
+    assert!(support.windows(2).all(|pair| pair[0] < pair[1]), "{flags}: {support:?}");
+    assert!(support.len() as u64 == m && support.iter().all(|row| *row < n as f64), "{flags}: {support:?}");
+    let per_component = list("support_per_component");
+    assert!(per_component.len() as u64 == q && per_component.iter().all(|c| *c <= m as f64), "{flags}");
+    let variances = list("explained_variance");
+    assert!(variances.len() as u64 == q && variances.windows(2).all(|pair| pair[0] >= pair[1]), "{flags}");
+    let captured = fit["captured"].as_f64().unwrap();
+    assert!((captured / variances.iter().sum::<f64>() / n as f64 - 1.0).abs() < 1e-12, "{flags}");
+    assert!((0.0..=1.0 + 1e-9).contains(&fit["fidelity"].as_f64().unwrap()), "{flags}");
+    let report = fit["report"].as_object().unwrap();
+    for name in ["objective", "gap", "rounds", "converged", "residual_trace"] {
+        assert!(report.contains_key(name), "{flags}: report.{name}");
+    }
+    assert_eq!(report["converged"], true, "{flags}");
+    assert!((-1e-12..1.0).contains(&report["residual_trace"].as_f64().unwrap()), "{flags}");
+}
+
+#[test]
+fn a_fidelity_asked_for_is_reached() {
+    for n in [200, ROWS] {
+        let desk = desk(n);
+        let mut points = 0;
+        for target in [0.5, 0.9, 0.99, 0.999] {
+            let fit = desk.json(&format!("fit data.csv -o model.skpca -q 5 --json --fidelity {target}"));
+            assert!(fit["fidelity"].as_f64().unwrap() >= target, "{n} rows, {target}: {fit}");
+            assert!(fit["m"].as_u64().unwrap() >= points, "{n} rows, {target}: better with fewer points");
+            points = fit["m"].as_u64().unwrap();
+        }
+        assert!(points < n as u64 / 2, "{points} points for {n} rows");
+    }
+}
+
+#[test]
+fn the_threshold_is_the_quantile_of_the_training_scores() {
+    let desk = desk(200);
+    for quantile in [0.95, 0.5, 0.999] {
+        for flags in ["--support 20", "--method exact"] {
+            let fit = desk.json(&format!("fit data.csv -o model.skpca --json --quantile {quantile} {flags}"));
+            let mut scores: Vec<f64> = desk.rows("score model.skpca data.csv").iter().map(|row| row[0]).collect();
+            scores.sort_by(f64::total_cmp);
+            let difference = fit["threshold"].as_f64().unwrap() - linear_quantile(&scores, quantile);
+            assert!(difference.abs() < 1e-12, "{quantile} {flags}: {difference:e}");
+        }
+    }
+}
+
+/// `numpy.quantile` of sorted values, its default method.
+fn linear_quantile(sorted: &[f64], quantile: f64) -> f64 {
+    let position = quantile * (sorted.len() - 1) as f64;
+    let below = position.floor() as usize;
+    let above = (below + 1).min(sorted.len() - 1);
+    sorted[below] + (position - below as f64) * (sorted[above] - sorted[below])
+}
+
+#[test]
+fn a_plain_fit_prints_its_summary_and_nothing_else() {
+    let desk = desk(200);
+    let text = desk.ok("fit data.csv -o model.skpca");
+    let names: Vec<&str> = text.lines().map(|line| line[..12].trim_end()).collect();
+    let expected = ["method", "kernel", "trained on", "columns", "keeps", "fidelity", "captured", "variances"];
+    assert_eq!(names, [&expected[..], &["threshold", "written"]].concat());
+    assert!(!text.contains(['\r', '\u{1b}', '█']), "a progress bar: {text}");
+    let inspected = desk.ok("inspect model.skpca");
+    assert_eq!(text.lines().take(9).collect::<Vec<_>>(), inspected.lines().collect::<Vec<_>>());
+}
+
+#[test]
+fn a_reader_that_leaves_early_is_no_failure() {
+    let desk = desk(ROWS);
+    desk.ok("fit data.csv -o model.skpca --support 20");
+    for verb in ["score", "transform"] {
+        let mut command = desk.command(&format!("{verb} model.skpca data.csv"));
+        let mut child = command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
+        let mut line = String::new();
+        // The pipe closes at the end of this statement; it buffers 64 KB, the output has 90.
+        BufReader::with_capacity(16, child.stdout.take().unwrap()).read_line(&mut line).unwrap();
+        let output = child.wait_with_output().unwrap();
+        assert!(line.starts_with(if verb == "score" { "score,threshold" } else { "pc1,pc2" }), "{line}");
+        assert_eq!((output.status.code(), String::from_utf8(output.stderr).unwrap().as_str()), (Some(0), ""), "{verb}");
+    }
+}
+
+#[test]
+fn help_teaches_every_command_and_every_name() {
+    let desk = Desk::new();
+    let all = desk.ok("--help");
+    for command in ["fit", "transform", "score", "inspect", "demo"] {
+        assert!(all.contains(&format!("\n  {command} ")), "{command}");
+        for flag in ["-h", "--help"] {
+            let text = desk.ok(&format!("{command} {flag}"));
+            assert!(text.contains(&format!("Usage: skpca {command}")), "{command} {flag}");
+        }
+    }
+    let text = desk.ok("fit --help");
+    let names = METHODS.iter().map(|entry| entry.name).chain(KERNELS.iter().map(|entry| entry.name));
+    for name in names {
+        assert!(text.contains(&format!("\n  {name} ")), "{name}");
+    }
+}
+
+#[test]
+fn the_demo_compares_every_method_and_leaves_models_to_look_into() {
+    let desk = Desk::new();
+    let table = desk.ok("demo");
+    desk.ok("demo -o demo/here");
+    for method in METHODS {
+        let lines = table.lines().filter(|line| line.split_whitespace().next() == Some(method.name));
+        assert!(lines.count() >= 2, "{}: a line for each set", method.name);
+    }
+    let names = std::fs::read_dir(desk.path("demo/here")).unwrap().map(|file| file.unwrap().file_name());
+    let (models, tables): (Vec<String>, Vec<String>) =
+        names.map(|name| name.into_string().unwrap()).partition(|name| name.ends_with(".skpca"));
+    assert_eq!((models.len() + tables.len(), tables.len()), (table_lines(&table) + 2, 2));
+    for model in models {
+        let set = model.split('-').next().unwrap();
+        assert!(desk.ok(&format!("inspect demo/here/{model}")).contains("columns      x, y\n"), "{model}");
+        desk.ok(&format!("score demo/here/{model} demo/here/{set}.csv"));
+    }
+}
+
+/// Lines of the demo's tables: one for each model.
+fn table_lines(text: &str) -> usize {
+    text.lines().filter(|line| line.ends_with(" ns")).count()
+}

@@ -1,0 +1,246 @@
+//! Laws that hold for every method and every kernel of the registries. A new entry is tested by existing.
+
+use skpca::kernel::{self, KERNELS};
+use skpca::method::METHODS;
+use skpca::{Fit, Model, Points, Precision, Scaling, Spec, Target, format, toys};
+
+/// Every kernel with parameters under which it is positive semi-definite.
+fn kernels() -> Vec<Spec> {
+    let valid = |name: &str| match name {
+        // tanh is nearly linear, and so nearly positive semi-definite, on small arguments only.
+        "sigmoid" => Spec::new(name).with("gamma", 1e-7).with("coef0", 0.0),
+        _ => Spec::new(name),
+    };
+    KERNELS.iter().map(|entry| valid(entry.name)).collect()
+}
+
+fn cases() -> Vec<(Spec, Spec)> {
+    let methods: Vec<Spec> = METHODS.iter().map(|entry| Spec::new(entry.name)).collect();
+    methods.iter().flat_map(|m| kernels().into_iter().map(move |k| (m.clone(), k))).collect()
+}
+
+fn fit(method: &Spec, kernel: &Spec, points: &Points, m: usize) -> Model {
+    let target = if method.name == "exact" { None } else { Some(Target::Support(m)) };
+    let fit = Fit {
+        method: method.clone(),
+        kernel: kernel.clone(),
+        components: Some(2),
+        target,
+        scaling: Scaling::None,
+        ..Fit::default()
+    };
+    fit.run(points, None, &()).unwrap_or_else(|error| panic!("{method} {kernel}: {error}"))
+}
+
+fn bytes(model: &Model) -> Vec<u8> {
+    let mut bytes = Vec::new();
+    format::write(model, &mut bytes).unwrap();
+    bytes
+}
+
+#[test]
+fn supports_are_increasing_and_components_orthonormal() {
+    let points = toys::parabola(0);
+    for (method, kernel) in cases() {
+        let model = fit(&method, &kernel, &points, 20);
+        let parts = model.parts();
+        let rows = parts.rows.as_ref().unwrap();
+        assert!(rows.windows(2).all(|w| w[0] < w[1]), "{method} {kernel}");
+        for (i, &row) in rows.iter().enumerate() {
+            assert_eq!(parts.support.row(i), points.row(row), "{method} {kernel}");
+        }
+        let built = kernel::build(&parts.kernel, &points, 0).unwrap();
+        let (m, a) = (model.m(), &parts.coefficients);
+        let inner = |k: usize, l: usize| -> f64 {
+            let pairs = (0..m).flat_map(|i| (0..m).map(move |j| (i, j)));
+            pairs.map(|(i, j)| a[(i, k)] * a[(j, l)] * built.eval(parts.support.row(i), parts.support.row(j))).sum()
+        };
+        for k in 0..model.q() {
+            for l in 0..=k {
+                let expected = if k == l { 1.0 } else { 0.0 };
+                assert!((inner(k, l) - expected).abs() < 1e-6, "{method} {kernel}: {k} {l} {}", inner(k, l));
+            }
+        }
+    }
+}
+
+#[test]
+fn variances_are_those_of_the_features() {
+    let points = toys::parabola(2);
+    for (method, kernel) in cases() {
+        let model = fit(&method, &kernel, &points, 15);
+        let features = model.transform(&points, Precision::Double).unwrap();
+        let (n, q) = (points.n() as f64, model.q());
+        for k in 0..q {
+            let column = || features.iter().skip(k).step_by(q);
+            let mean = column().sum::<f64>() / n;
+            let variance = column().map(|y| y * y).sum::<f64>() / n;
+            let stated = model.parts().variances[k];
+            assert!(mean.abs() < 1e-7 * stated.sqrt(), "{method} {kernel}: mean {mean}");
+            assert!((variance - stated).abs() < 1e-7 * stated, "{method} {kernel}: {variance} {stated}");
+        }
+    }
+}
+
+#[test]
+fn no_method_captures_more_than_exact_and_full_support_captures_as_much() {
+    let points = toys::clusters(1);
+    for (method, kernel) in cases() {
+        let exact = fit(&Spec::new("exact"), &kernel, &points, 0);
+        let few = fit(&method, &kernel, &points, 4);
+        let all = fit(&method, &kernel, &points, points.n());
+        assert!(few.captured() <= exact.captured() * (1.0 + 1e-9), "{method} {kernel}");
+        assert!((all.captured() / exact.captured() - 1.0).abs() < 1e-8, "{method} {kernel}");
+        assert!((few.parts().fidelity - few.captured() / exact.captured()).abs() < 1e-8, "{method} {kernel}");
+        // Points dropped as dependent are so to 1e-12 of a squared length: scores may differ by its root, at most.
+        let new = toys::parabola(3);
+        let scores = [&all, &exact].map(|model| model.score(&new, Precision::Double).unwrap());
+        let size = scores[1].iter().copied().fold(exact.parts().total_variance, f64::max);
+        for (a, b) in scores[0].iter().zip(&scores[1]) {
+            assert!((a - b).abs() < 1e-8 * size, "{method} {kernel}: {a} {b}");
+        }
+    }
+}
+
+#[test]
+fn one_seed_one_model_on_any_number_of_threads() {
+    let points = toys::parabola(4);
+    for (method, kernel) in cases() {
+        let on = |threads: usize| {
+            let pool = rayon::ThreadPoolBuilder::new().num_threads(threads).build().unwrap();
+            pool.install(|| {
+                let model = fit(&method, &kernel, &points, 12);
+                (bytes(&model), model.score(&points, Precision::Double).unwrap())
+            })
+        };
+        let (one, two) = (on(1), on(2));
+        assert!(one == two, "{method} {kernel}");
+        assert!(one == on(1), "{method} {kernel}");
+    }
+}
+
+#[test]
+fn written_and_read_back_it_is_the_same_model() {
+    let points = toys::clusters(5);
+    for (method, kernel) in cases() {
+        let model = fit(&method, &kernel, &points, 12);
+        let again = format::read(&bytes(&model)[..]).unwrap();
+        assert_eq!(again.parts(), model.parts(), "{method} {kernel}");
+        for precision in [Precision::Double, Precision::Single] {
+            assert_eq!(again.score(&points, precision), model.score(&points, precision));
+            assert_eq!(again.transform(&points, precision), model.transform(&points, precision));
+        }
+        assert!(bytes(&again) == bytes(&model), "{method} {kernel}");
+    }
+}
+
+#[test]
+fn scores_are_squared_distances_and_the_threshold_is_their_quantile() {
+    let points = toys::parabola(6);
+    for (method, kernel) in cases() {
+        let model = fit(&method, &kernel, &points, 10);
+        let scores = model.score(&points, Precision::Double).unwrap();
+        assert!(scores.iter().all(|s| *s >= 0.0));
+        let parts = model.parts();
+        let below = scores.iter().filter(|s| **s <= parts.scores.threshold).count();
+        // 0.95 of 500, give or take equal scores of kernels whose features fill the span.
+        if parts.scores.threshold > 1e-12 {
+            assert!((474..=476).contains(&below), "{method} {kernel}: {below}");
+        }
+        let p = parts.scores.p_value(parts.scores.threshold + 1e-15);
+        assert!(p > 0.0 && p <= 1.0);
+    }
+}
+
+#[test]
+fn signs_follow_the_features_not_the_support() {
+    let points = toys::parabola(7);
+    let exact = fit(&Spec::new("exact"), &Spec::new("rbf"), &points, 0);
+    let sparse = fit(&Spec::new("landmarks"), &Spec::new("rbf"), &points, 30);
+    let (a, b) =
+        (exact.transform(&points, Precision::Double).unwrap(), sparse.transform(&points, Precision::Double).unwrap());
+    for k in 0..2 {
+        let agreement: f64 = a.iter().skip(k).step_by(2).zip(b.iter().skip(k).step_by(2)).map(|(x, y)| x * y).sum();
+        assert!(agreement > 0.0, "component {k}");
+        let column = || a.iter().skip(k).step_by(2).copied();
+        let lead = column().max_by(|x, y| x.abs().total_cmp(&y.abs())).unwrap();
+        assert!(lead > 0.0, "component {k}: the feature of largest size is positive");
+    }
+}
+
+#[test]
+fn permuting_the_rows_permutes_exact_kernel_pca() {
+    let points = toys::clusters(8);
+    let order: Vec<usize> = (0..points.n()).map(|i| (37 * i + 11) % points.n()).collect();
+    let kernel = Spec::new("rbf").with("gamma", 2.0);
+    let a = fit(&Spec::new("exact"), &kernel, &points, 0);
+    let b = fit(&Spec::new("exact"), &kernel, &points.select(&order), 0);
+    let (fa, fb) = (a.transform(&points, Precision::Double).unwrap(), b.transform(&points, Precision::Double).unwrap());
+    assert!(fa.iter().zip(&fb).all(|(x, y)| (x - y).abs() < 1e-9));
+}
+
+#[test]
+fn fidelity_asked_for_is_fidelity_held_by_few_points() {
+    let points = toys::parabola(9);
+    for entry in METHODS.iter().filter(|entry| entry.name != "exact") {
+        let mut sizes = Vec::new();
+        for fidelity in [0.5, 0.9, 0.95, 0.99, 0.999] {
+            let fit = Fit { method: Spec::new(entry.name), target: Some(Target::Fidelity(fidelity)), ..Fit::default() };
+            let model = fit.run(&points, None, &()).unwrap();
+            assert!(model.parts().fidelity >= fidelity, "{}: {}", entry.name, model.parts().fidelity);
+            sizes.push(model.m());
+        }
+        assert!(sizes.windows(2).all(|w| w[0] <= w[1]) && sizes[4] < 60, "{}: {sizes:?}", entry.name);
+    }
+}
+
+#[test]
+fn impossible_requests_are_refused_by_name() {
+    let points = toys::clusters(0);
+    let message = |fit: Fit| fit.run(&points, None, &()).err().map(|e| e.to_string()).unwrap_or_default();
+    let base = Fit::default;
+    assert_eq!(
+        message(Fit { method: Spec::new("greed"), ..base() }),
+        format!(
+            "unknown method 'greed': expected one of {}",
+            METHODS.iter().map(|e| e.name).collect::<Vec<_>>().join(", ")
+        )
+    );
+    assert_eq!(message(Fit { components: Some(0), ..base() }), "components = 0: expected a whole number from 1");
+    assert_eq!(
+        message(Fit { target: Some(Target::Support(0)), ..base() }),
+        "support = 0: expected a whole number from 1"
+    );
+    assert_eq!(
+        message(Fit { target: Some(Target::Support(91)), ..base() }),
+        "support = 91: expected at most the 90 rows there are"
+    );
+    assert_eq!(
+        message(Fit { target: Some(Target::Fidelity(1.5)), ..base() }),
+        "fidelity = 1.5: expected a number above 0 and up to 1"
+    );
+    assert_eq!(message(Fit { quantile: 1.0, ..base() }), "quantile = 1: expected a number between 0 and 1");
+    let one = Points::new(2, vec![0.0, 1.0]).unwrap();
+    assert_eq!(base().run(&one, None, &()).err().unwrap().to_string(), "1 row: a fit needs at least 2");
+    let same = Points::new(2, vec![1.0; 8]).unwrap();
+    assert_eq!(
+        base().run(&same, None, &()).err().unwrap().to_string(),
+        "there is nothing to fit: all rows are the same"
+    );
+}
+
+#[test]
+fn rank_and_dependence_are_told() {
+    let points = toys::clusters(0);
+    let linear =
+        Fit { kernel: Spec::new("linear"), components: Some(10), target: Some(Target::Support(9)), ..Fit::default() };
+    let model = linear.run(&points, None, &()).unwrap();
+    assert_eq!((model.q(), model.m()), (2, 2));
+    assert_eq!(
+        model.parts().report.notes,
+        [
+            "10 components asked for, 2 found: the data have no higher rank",
+            "9 support points asked for, 2 kept: the others depend on them"
+        ]
+    );
+}
