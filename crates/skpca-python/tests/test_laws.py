@@ -111,3 +111,14 @@ def test_permuted_rows_permute_the_answer(name, n):
     assert error(permuted.transform(x[order].copy()), model.transform(x)[order]) < 1e-8
     assert error(permuted.transform(queries), model.transform(queries)) < 1e-8
     assert error(permuted.score(queries), model.score(queries)) < 1e-8
+
+
+@pytest.mark.parametrize("d", [1, 2, 3, 4])
+@pytest.mark.parametrize("gamma", [0.01, 0.05, 1 / 6])
+def test_a_smooth_kernel_is_never_called_indefinite(d, gamma):
+    # More points asked for than the kernel has digits for: the last pivots are near rounding, none is negative.
+    for seed in range(6):
+        x = np.random.default_rng(seed).normal(size=(320, d))
+        for m in (50, 150, 320):
+            model = skpca.fit(x, kernel=f"rbf,gamma={gamma!r}", support=m, scaling="none", seed=seed)
+            assert 0 < describe(model)["m"] <= m

@@ -3,6 +3,7 @@
 use std::fmt;
 
 /// Why a call could not be answered.
+#[allow(missing_docs)] // the fields are what their names say
 #[derive(Clone, Debug, PartialEq)]
 #[non_exhaustive]
 pub enum Error {

@@ -49,6 +49,7 @@ pub enum Precision {
 pub struct Basis {
     kernel: Arc<dyn Kernel>,
     points: Points<'static>,
+    means: Vec<f64>,
     coordinates: Coordinates,
     level: Level,
     double: Packed<f64>,
@@ -65,13 +66,21 @@ pub struct Weights {
 impl Basis {
     /// Packs `points`.
     pub fn new(kernel: Arc<dyn Kernel>, points: Points<'static>) -> Basis {
-        Basis::at_level(kernel, points, Level::best())
+        let means = vec![0.0; points.n()];
+        Basis::at_level(kernel, points, means, Level::best())
     }
 
-    pub(crate) fn at_level(kernel: Arc<dyn Kernel>, points: Points<'static>, level: Level) -> Basis {
+    /// Packs `points` for values `k(x, z_j) − means[j]`: products then need no correction by a constant, which in
+    /// 32 bits would cost the digits that the values have in common.
+    pub fn centred(kernel: Arc<dyn Kernel>, points: Points<'static>, means: Vec<f64>) -> Basis {
+        assert_eq!(means.len(), points.n());
+        Basis::at_level(kernel, points, means, Level::best())
+    }
+
+    fn at_level(kernel: Arc<dyn Kernel>, points: Points<'static>, means: Vec<f64>, level: Level) -> Basis {
         let coordinates = Coordinates::new(kernel.form(), &points);
-        let double = Packed::new(&coordinates, &points, level);
-        Basis { kernel, points, coordinates, level, double, single: OnceLock::new() }
+        let double = Packed::new(&coordinates, &points, &means, level);
+        Basis { kernel, points, means, coordinates, level, double, single: OnceLock::new() }
     }
 
     /// The kernel.
@@ -91,12 +100,13 @@ impl Basis {
         Weights { matrix: a, double, single: OnceLock::new() }
     }
 
-    /// `K(X, Z) · A`, n × c, row after row, in parallel.
+    /// `(K(X, Z) − 1 meansᵀ) · A`, n × c, row after row, in parallel.
     pub fn product(&self, x: &Points, weights: &Weights, precision: Precision) -> Vec<f64> {
         match precision {
             Precision::Double => self.product_in(&self.double, &weights.double, x),
             Precision::Single => {
-                let packed = self.single.get_or_init(|| Packed::new(&self.coordinates, &self.points, self.level));
+                let packed =
+                    self.single.get_or_init(|| Packed::new(&self.coordinates, &self.points, &self.means, self.level));
                 let weights = weights.single.get_or_init(|| PackedWeights::new(packed, weights.matrix.as_ref()));
                 self.product_in(packed, weights, x)
             }
@@ -199,7 +209,7 @@ impl Basis {
                 self.kernel_values(packed, queries, points, group.clone(), values);
                 for panel in group {
                     let values = &mut values[(panel - first) * size..][..size];
-                    apply_outer(self.coordinates.outer, values);
+                    self.apply_outer(points, rows, values);
                     self.mend(packed, queries, x, panel, chunk, values);
                     take(panel, chunk, values);
                 }
@@ -225,6 +235,10 @@ impl Basis {
                     inner: self.coordinates.inner,
                     exp2: self.coordinates.exp2 && start + depth == d,
                     first: start == 0,
+                    means: match self.coordinates.outer == Outer::Identity && start + depth == d {
+                        true => &points.means,
+                        false => &points.zeros,
+                    },
                     depth,
                     x: &queries.x[(panel * d + start) * rows..][..depth * rows],
                     row_term: &queries.terms[panel * rows..][..rows],
@@ -234,6 +248,18 @@ impl Basis {
                 let to = (panel - panels.start) * size;
                 packed.tiles.kernel_panel(&task, &mut values[to..to + size]);
             }
+        }
+    }
+
+    /// `g` where the tiles cannot compute it; they have not subtracted the means then.
+    fn apply_outer<E: Element>(&self, points: &Chunk<E>, rows: usize, values: &mut [E]) {
+        let g: &dyn Fn(f64) -> f64 = match self.coordinates.outer {
+            Outer::Identity => return,
+            Outer::Power(p) => &move |t| t.powi(p),
+            Outer::Tanh => &f64::tanh,
+        };
+        for (values, mean) in values.chunks_exact_mut(rows).zip(&points.means) {
+            values.iter_mut().for_each(|v| *v = E::from_f64(g(v.to_f64()) - mean.to_f64()));
         }
     }
 
@@ -252,7 +278,7 @@ impl Basis {
         let last = (first + packed.chunk).min(self.points.n());
         let mut mend_value = |row: usize, point: usize| {
             let value = self.kernel.eval(x.row(row), self.points.row(point));
-            values[(point - first) * rows + row - panel * rows] = E::from_f64(value);
+            values[(point - first) * rows + row - panel * rows] = E::from_f64(value - self.means[point]);
         };
         for &row in queries.far.iter().filter(|&&row| row / rows == panel) {
             (first..last).for_each(|point| mend_value(row, point));
@@ -260,14 +286,6 @@ impl Basis {
         for &point in &packed.chunks[chunk].far {
             (panel * rows..((panel + 1) * rows).min(x.n())).for_each(|row| mend_value(row, point));
         }
-    }
-}
-
-fn apply_outer<E: Element>(outer: Outer, values: &mut [E]) {
-    match outer {
-        Outer::Identity => {}
-        Outer::Power(p) => values.iter_mut().for_each(|v| *v = E::from_f64(v.to_f64().powi(p))),
-        Outer::Tanh => values.iter_mut().for_each(|v| *v = E::from_f64(v.to_f64().tanh())),
     }
 }
 
@@ -323,11 +341,16 @@ impl Coordinates {
     fn term<E: Element>(&self, squares: f64, largest: f64) -> (f64, bool) {
         let limit = if size_of::<E>() == 4 { 64.0 } else { 1_048_576.0 };
         match self.form {
-            Form::Gaussian { .. } => (-0.5 * squares, !(squares <= limit)),
-            Form::Manhattan { .. } => (0.0, !(largest <= limit)),
+            Form::Gaussian { .. } => (-0.5 * squares, !within(squares, limit)),
+            Form::Manhattan { .. } => (0.0, !within(largest, limit)),
             _ => (0.0, !E::from_f64(squares).to_f64().is_finite()),
         }
     }
+}
+
+/// Not for NaN.
+fn within(value: f64, limit: f64) -> bool {
+    value <= limit
 }
 
 /// Points in panels, chunk by chunk.
@@ -342,18 +365,22 @@ struct Packed<E> {
 struct Chunk<E> {
     z: Vec<E>,
     terms: Vec<E>,
+    /// Subtracted from the values …
+    means: Vec<E>,
+    /// … or these, where the values are not finished yet.
+    zeros: Vec<E>,
     /// Points (numbered in the whole basis) that need the definition.
     far: Vec<usize>,
 }
 
 impl<E: Element> Packed<E> {
-    fn new(coordinates: &Coordinates, points: &Points, level: Level) -> Packed<E> {
+    fn new(coordinates: &Coordinates, points: &Points, means: &[f64], level: Level) -> Packed<E> {
         let tiles = E::tiles(level);
         let d = points.d();
         let chunk = if d <= DEPTH { CHUNK_SHALLOW } else { CHUNK_DEEP };
         let chunks = (0..points.n())
             .step_by(chunk)
-            .map(|start| pack_chunk(coordinates, points, start..(start + chunk).min(points.n()), tiles.points))
+            .map(|start| pack_chunk(coordinates, points, means, start..(start + chunk).min(points.n()), tiles.points))
             .collect();
         Packed { tiles, d, chunk, chunks }
     }
@@ -362,12 +389,15 @@ impl<E: Element> Packed<E> {
 fn pack_chunk<E: Element>(
     coordinates: &Coordinates,
     points: &Points,
+    means: &[f64],
     range: std::ops::Range<usize>,
     width: usize,
 ) -> Chunk<E> {
     let d = points.d();
     let padded = range.len().next_multiple_of(width);
-    let mut chunk = Chunk { z: vec![E::default(); padded * d], terms: vec![E::default(); padded], far: Vec::new() };
+    let zeros = |count| vec![E::default(); count];
+    let mut chunk =
+        Chunk { z: zeros(padded * d), terms: zeros(padded), means: zeros(padded), zeros: zeros(padded), far: vec![] };
     for (j, point) in range.clone().enumerate() {
         let row = points.row(point);
         let factor = coordinates.factor(row, coordinates.point_scale);
@@ -382,6 +412,7 @@ fn pack_chunk<E: Element>(
         }
         let (term, far) = coordinates.term::<E>(squares, largest);
         chunk.terms[j] = E::from_f64(term + coordinates.point_offset);
+        chunk.means[j] = E::from_f64(means[point]);
         if far {
             chunk.far.push(point);
         }
@@ -527,7 +558,7 @@ mod tests {
                     let (x, z) = (cloud(n, d, 1), cloud(m, d, 2));
                     let both = Points::new(d, [x.values(), z.values()].concat()).unwrap();
                     let kernel = kernel::build(&Spec::new(entry.name), &both, 0).unwrap();
-                    let basis = Basis::at_level(kernel, z, level);
+                    let basis = Basis::at_level(kernel, z, vec![0.0; m], level);
                     let what = format!("{level:?} {} n {n} m {m} d {d}", entry.name);
                     let error = block_error(&basis, &x);
                     assert!(error < 2e-13, "{what}: {error}");
@@ -551,14 +582,40 @@ mod tests {
                 let moved: Vec<f64> = near.values().iter().map(|v| v + far).collect();
                 let z = Points::new(3, [near.values(), &moved].concat()).unwrap();
                 let kernel = kernel::build(&kernel.parse().unwrap(), &z, 0).unwrap();
-                let basis = Basis::at_level(kernel, z.clone(), level);
+                let basis = Basis::at_level(kernel, z.clone(), vec![0.0; z.n()], level);
                 assert!(block_error(&basis, &z) < 1e-9, "{level:?} {far} {}", block_error(&basis, &z));
             }
             for size in [1e150, 1e200, 1e300] {
                 let z = Points::new(1, vec![0.0, 1.0, size]).unwrap();
                 let kernel = kernel::build(&"rbf,gamma=0.5".parse().unwrap(), &z, 0).unwrap();
-                let basis = Basis::at_level(kernel, z.clone(), level);
+                let basis = Basis::at_level(kernel, z.clone(), vec![0.0; z.n()], level);
                 assert!(block_error(&basis, &z) < 1e-15, "{level:?} {size}");
+            }
+        }
+    }
+
+    #[test]
+    fn means_are_subtracted_from_every_kernel() {
+        for level in Level::available() {
+            for entry in KERNELS {
+                for d in [3, 300] {
+                    let (mut x, z) = (cloud(20, d, 1), cloud(30, d, 2));
+                    x = Points::new(d, [x.values(), &vec![1e8; d]].concat()).unwrap();
+                    let means: Vec<f64> = (0..30).map(|j| 0.1 * f64::from(j)).collect();
+                    let kernel = kernel::build(&Spec::new(entry.name), &z, 0).unwrap();
+                    let plain = Basis::at_level(kernel.clone(), z.clone(), vec![0.0; 30], level);
+                    let centred = Basis::at_level(kernel, z, means.clone(), level);
+                    let identity = || Mat::identity(30, 30);
+                    let a = plain.product(&x, &plain.weights(identity()), Precision::Double);
+                    let b = centred.product(&x, &centred.weights(identity()), Precision::Double);
+                    for (at, (a, b)) in a.iter().zip(&b).enumerate() {
+                        assert!(
+                            (a - means[at % 30] - b).abs() <= 1e-14 * a.abs().max(1.0),
+                            "{level:?} {} {d}",
+                            entry.name
+                        );
+                    }
+                }
             }
         }
     }
@@ -570,7 +627,8 @@ mod tests {
                 for d in [1, 10, 300] {
                     let (x, z) = (cloud(67, d, 4), cloud(245, d, 5));
                     let kernel = kernel::build(&Spec::new(entry.name), &z, 0).unwrap();
-                    let basis = Basis::at_level(kernel, z, level);
+                    let means = (0..245).map(f64::from).collect();
+                    let basis = Basis::at_level(kernel, z, means, level);
                     let weights = basis.weights(weights(245, 7));
                     for precision in [Precision::Double, Precision::Single] {
                         let whole = basis.product(&x, &weights, precision);

@@ -1,5 +1,55 @@
-//! skpca
-#![deny(unsafe_code)]
+//! Sparse kernel PCA: non-linear features and novelty scores from a model of a few points.
+//!
+//! # The mathematics on one page
+//!
+//! `n` points, `d` input features, `q` components, `m` support points. A kernel is an inner product in a feature
+//! space, `k(x, y) = φ(x)·φ(y)`. Kernel PCA finds the directions of largest variance of the `φ(x_j)`; its components
+//! are combinations of all n of them, so a query costs n kernel values. We keep m.
+//!
+//! **A component** is `v = Σ_i a_i φ(z_i)` over the *uncentred* features of the support, so that projecting a query
+//! costs exactly m kernel values:
+//!
+//! ```text
+//! project(x)_k = Σ_i a_ik (k(z_i, x) − μ_i),        μ_i = (1/n) Σ_j k(z_i, x_j)
+//! ```
+//!
+//! **Rayleigh–Ritz.** The best q components in the span of a support solve the m × m problem
+//!
+//! ```text
+//! C b = λ K_zz b,   bᵀ K_zz b = 1,        C = Σ_j (k_z(x_j) − μ)(k_z(x_j) − μ)ᵀ
+//! ```
+//!
+//! **Captured variance** is `Σ λ`; **fidelity** is that over the sum of the q largest eigenvalues of exact kernel PCA.
+//!
+//! **The novelty score** is the squared distance of `φ(x)` to the components' span around the mean (Hoffmann 2007),
+//! with the mean projected on the support, `β = K_zz⁻¹ μ`:
+//!
+//! ```text
+//! score(x) = k(x,x) − 2 βᵀk_z(x) + μᵀβ − ‖project(x)‖²  ≥ 0
+//! ```
+//!
+//! # Use
+//!
+//! ```
+//! use skpca::{Fit, Precision, Target, toys};
+//!
+//! let points = toys::parabola(0);
+//! let fit = Fit { components: Some(3), target: Some(Target::Fidelity(0.99)), ..Fit::default() };
+//! let model = fit.run(&points, None, &())?;
+//! assert!(model.m() < 30 && model.parts().fidelity >= 0.99);
+//! let features = model.transform(&points, Precision::Double)?;   // 3 a row
+//! let scores = model.score(&points, Precision::Double)?;         // higher is more novel
+//! # assert_eq!((features.len(), scores.len()), (1500, 500));
+//! # Ok::<(), skpca::Error>(())
+//! ```
+//!
+//! The library has no files, clocks, printing or environment: models go to and from any `Read` and `Write`
+//! ([`mod@format`]), and long fits report to a [`Watch`]. Results depend on data, parameters and seed only: never on
+//! the number of threads.
+
+#![deny(unsafe_code, missing_docs)]
+#![warn(clippy::print_stdout, clippy::print_stderr, clippy::dbg_macro)]
+
 mod blocks;
 mod columns;
 mod dense;

@@ -67,8 +67,6 @@ pub struct Model {
     basis: Basis,
     features: Weights,
     novelty: Weights,
-    /// `Aᵀμ`
-    offsets: Vec<f64>,
     /// `μᵀβ`
     mean_norm: f64,
 }
@@ -78,14 +76,12 @@ impl Model {
     pub fn new(parts: Parts) -> Result<Model> {
         let kernel = crate::kernel::build_resolved(&parts.kernel)?;
         parts.check()?;
-        let basis = Basis::new(kernel, parts.support.clone());
+        let basis = Basis::centred(kernel, parts.support.clone(), parts.means.clone());
         let features = basis.weights(parts.coefficients.clone());
         let beta = Mat::from_fn(parts.mean.len(), 1, |i, _| parts.mean[i]);
         let novelty = basis.weights(dense::beside(parts.coefficients.as_ref(), beta.as_ref()));
-        let dot = |column: &dyn Fn(usize) -> f64| parts.means.iter().enumerate().map(|(i, m)| m * column(i)).sum();
-        let offsets = (0..parts.coefficients.ncols()).map(|k| dot(&|i| parts.coefficients[(i, k)])).collect();
-        let mean_norm = dot(&|i| parts.mean[i]);
-        Ok(Model { parts, basis, features, novelty, offsets, mean_norm })
+        let mean_norm = parts.means.iter().zip(&parts.mean).map(|(a, b)| a * b).sum();
+        Ok(Model { parts, basis, features, novelty, mean_norm })
     }
 
     /// What is stored.
@@ -100,7 +96,7 @@ impl Model {
 
     /// Number of components.
     pub fn q(&self) -> usize {
-        self.offsets.len()
+        self.parts.coefficients.ncols()
     }
 
     /// Number of support points.
@@ -121,10 +117,7 @@ impl Model {
     /// Features of `points`, q a row, row after row.
     pub fn transform(&self, points: &Points, precision: Precision) -> Result<Vec<f64>> {
         let x = self.parts.columns.apply(points)?;
-        let mut out = self.basis.product(&x, &self.features, precision);
-        for row in out.chunks_exact_mut(self.q()) {
-            row.iter_mut().zip(&self.offsets).for_each(|(value, offset)| *value -= offset);
-        }
+        let out = self.basis.product(&x, &self.features, precision);
         self.finite(&out, self.q())?;
         Ok(out)
     }
@@ -146,8 +139,9 @@ impl Model {
     /// The score of one row from its products with `[A β]`.
     fn novelty_of(&self, products: &[f64], x: &[f64]) -> f64 {
         let (features, mean) = products.split_at(self.q());
-        let projected: f64 = features.iter().zip(&self.offsets).map(|(y, o)| (y - o) * (y - o)).sum();
-        let score = self.kernel().eval(x, x) - 2.0 * mean[0] + self.mean_norm - projected;
+        let projected: f64 = features.iter().map(|y| y * y).sum();
+        // βᵀk_z(x) is βᵀ(k_z(x) − μ), which the product gives, and μᵀβ.
+        let score = self.kernel().eval(x, x) - 2.0 * mean[0] - self.mean_norm - projected;
         // Below zero by rounding only: it is a squared distance.
         if score < 0.0 { 0.0 } else { score }
     }
@@ -157,11 +151,10 @@ impl Model {
         let q = self.q();
         let products = self.basis.product(x, &self.novelty, Precision::Double);
         for k in 0..q {
-            let feature = |row: &[f64]| row[k] - self.offsets[k];
-            let largest = products.chunks_exact(q + 1).map(|row| feature(row).abs()).fold(0.0, f64::max);
+            let feature = || products.iter().skip(k).step_by(q + 1);
+            let largest = feature().fold(0.0_f64, |largest, y| largest.max(y.abs()));
             // Among sizes equal but for rounding, the first decides.
-            let lead = products.chunks_exact(q + 1).find(|row| feature(row).abs() >= (1.0 - 1e-8) * largest);
-            if lead.is_some_and(|row| feature(row) < 0.0) {
+            if feature().find(|y| y.abs() >= (1.0 - 1e-8) * largest).is_some_and(|y| *y < 0.0) {
                 self.parts.coefficients.col_mut(k).iter_mut().for_each(|a| *a = -*a);
             }
         }
@@ -251,7 +244,7 @@ impl Scores {
         let (below, above) = (all[position.floor() as usize], all[position.ceil() as usize]);
         let threshold = below + (above - below) * position.fract();
         let step = count.saturating_sub(KEPT_SCORES).div_ceil(KEPT_SCORES).max(1);
-        let kept = |i: &usize| i % step == 0 || i + KEPT_SCORES >= count;
+        let kept = |i: &usize| i.is_multiple_of(step) || i + KEPT_SCORES >= count;
         let ranks: Vec<usize> = (0..count).filter(kept).collect();
         let above = |i: &usize| count - all.partition_point(|v| *v <= all[*i]);
         Scores {

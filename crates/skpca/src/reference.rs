@@ -15,7 +15,7 @@ use crate::gram::{Basis, Precision};
 use crate::kernel::Kernel;
 use crate::points::Points;
 use crate::random::Random;
-use crate::spectrum::{Accuracy, Expansion, KernelOperator, named, top};
+use crate::spectrum::{Accuracy, Expansion, KernelOperator, top};
 use crate::watch::Watch;
 
 /// Rows on which fidelity is measured.
@@ -45,7 +45,7 @@ impl Reference {
         let operator = KernelOperator::new(kernel, &sample, center);
         // Eigenvalues converge twice as fast as eigenvectors: 1e-6 here is 1e-12 of the sum.
         let accuracy = Accuracy { tolerance: 1e-6, ..Accuracy::default() };
-        let pairs = top(&operator, q, accuracy, seed, watch).map_err(|error| named(error, kernel))?;
+        let pairs = top(&operator, q, accuracy, seed, watch)?.of_kernel(kernel)?;
         let whole = rows.len() == points.n();
         Ok(Reference { rows, captured: pairs.values.iter().sum(), center, whole })
     }

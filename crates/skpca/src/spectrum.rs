@@ -59,6 +59,18 @@ pub(crate) struct Pairs {
     /// Largest `‖K u − λ u‖ / λ₁` of the pairs returned.
     pub residual: f64,
     pub converged: bool,
+    /// The lowest Ritz value seen: far below zero it shows that the matrix is not positive semi-definite.
+    lowest: f64,
+}
+
+impl Pairs {
+    /// Refuses the pairs of an indefinite kernel.
+    pub(crate) fn of_kernel(self, kernel: &Arc<dyn Kernel>) -> Result<Pairs> {
+        match self.lowest < -NEGATIVE * self.values.first().copied().unwrap_or(0.0) {
+            true => Err(Error::NotPositive { kernel: kernel.spec().name, value: self.lowest }),
+            false => Ok(self),
+        }
+    }
 }
 
 /// How well eigenpairs are found: `‖K u − λ u‖ ≤ tolerance · λ₁`, in at most `rounds` products.
@@ -93,9 +105,10 @@ pub(crate) fn top(
     let mut v = orthonormal(start, None);
     let mut kv = operator.apply(v.as_ref());
     let mut h = dense::product(v.transpose(), kv.as_ref());
+    let mut lowest = f64::INFINITY;
     for rounds in 1.. {
         let (values, s) = dense::eigen(h.as_ref())?;
-        check_positive(&values)?;
+        lowest = lowest.min(*values.last().expect("a block has columns"));
         let lead = s.as_ref().subcols(0, block.min(s.ncols()));
         let (u, mut r) = (dense::product(v.as_ref(), lead), dense::product(kv.as_ref(), lead));
         for (j, value) in values.iter().take(r.ncols()).enumerate() {
@@ -111,12 +124,7 @@ pub(crate) fn top(
         };
         if w.ncols() == 0 {
             let converged = residual <= accuracy.tolerance || rounds < accuracy.rounds;
-            return Ok(trimmed(
-                values,
-                u,
-                q,
-                Pairs { values: vec![], vectors: Mat::new(), rounds, residual, converged },
-            ));
+            return Ok(trimmed(values, u, q, Status { rounds, residual, converged, lowest }));
         }
         check(watch, "eigenvectors", progress(residual, accuracy.tolerance))?;
         if v.ncols() + w.ncols() > most {
@@ -137,26 +145,25 @@ pub(crate) fn top(
 fn top_dense(operator: &dyn Operator, q: usize) -> Result<Pairs> {
     let n = operator.dim();
     let (values, u) = dense::eigen(operator.apply(Mat::<f64>::identity(n, n).as_ref()).as_ref())?;
-    check_positive(&values)?;
-    let status = Pairs { values: vec![], vectors: Mat::new(), rounds: 1, residual: 0.0, converged: true };
-    Ok(trimmed(values, u, q, status))
+    let lowest = values.last().copied().unwrap_or(0.0);
+    Ok(trimmed(values, u, q, Status { rounds: 1, residual: 0.0, converged: true, lowest }))
 }
 
-fn check_positive(values: &[f64]) -> Result<()> {
-    match (values.first(), values.last()) {
-        (Some(&first), Some(&last)) if last < -NEGATIVE * first.abs() => {
-            Err(Error::NotPositive { kernel: String::new(), value: last })
-        }
-        _ => Ok(()),
-    }
+/// How an iteration ended.
+struct Status {
+    rounds: usize,
+    residual: f64,
+    converged: bool,
+    lowest: f64,
 }
 
 /// The first `q` pairs whose values are above the rank's floor.
-fn trimmed(mut values: Vec<f64>, u: Mat<f64>, q: usize, status: Pairs) -> Pairs {
+fn trimmed(mut values: Vec<f64>, u: Mat<f64>, q: usize, status: Status) -> Pairs {
     let floor = RANK * values.first().copied().unwrap_or(0.0);
     let count = values.iter().take(q.min(u.ncols())).take_while(|v| **v > floor).count();
     values.truncate(count);
-    Pairs { values, vectors: u.as_ref().subcols(0, count).to_owned(), ..status }
+    let Status { rounds, residual, converged, lowest } = status;
+    Pairs { values, vectors: u.as_ref().subcols(0, count).to_owned(), rounds, residual, converged, lowest }
 }
 
 /// Convergence is geometric: progress is the share of digits gained.
@@ -298,7 +305,7 @@ pub(crate) fn ritz(
     let trace: f64 = diagonal(kernel, points)?.iter().sum();
     let n = points.n() as f64;
 
-    let whiten = ill_conditioned(&l);
+    let whiten = ill_conditioned(l.as_ref());
     check(watch, "covariance", 0.0)?;
     let (mut c, sums) = covariance(&basis, points, whiten.then_some(l.as_ref()), watch);
     check(watch, "covariance", 1.0)?;
@@ -320,7 +327,7 @@ pub(crate) fn ritz(
     }
     dense::mirror(&mut c);
 
-    let pairs = top(&c, q, Accuracy::default(), 0, &()).map_err(|e| named(e, kernel))?;
+    let pairs = top(&c, q, Accuracy::default(), 0, &())?;
     let mut coefficients = pairs.vectors;
     dense::solve_lower_transposed(l.as_ref(), coefficients.as_mut());
     let means = dense::product(l.as_ref(), mean.as_ref());
@@ -338,14 +345,6 @@ pub(crate) fn ritz(
         residual_trace,
         trace,
     })
-}
-
-/// Fills the kernel's name into an error that could not know it.
-pub(crate) fn named(error: Error, kernel: &Arc<dyn Kernel>) -> Error {
-    match error {
-        Error::NotPositive { value, .. } => Error::NotPositive { kernel: kernel.spec().name, value },
-        other => other,
-    }
 }
 
 /// The numbers of an independent subset of `support` and the Cholesky factor of its kernel matrix.
@@ -372,9 +371,21 @@ fn spread(l: &Mat<f64>) -> f64 {
     low / high
 }
 
-/// With pivots this unequal, `L⁻¹ (Σ k kᵀ) L⁻ᵀ` loses too many digits, and each row is multiplied by `L⁻ᵀ` first.
-fn ill_conditioned(l: &Mat<f64>) -> bool {
-    spread(l) < 1e-6
+/// Whether `L⁻¹ (Σ k kᵀ) L⁻ᵀ` would lose more than six of sixteen digits, so that each row has to be multiplied by
+/// `L⁻ᵀ` first: the loss is the condition of `K_zz`, its smallest eigenvalue found by inverse iteration.
+fn ill_conditioned(l: MatRef<f64>) -> bool {
+    let trace: f64 = (0..l.nrows()).map(|i| l.row(i).squared_norm_l2()).sum();
+    let mut random = Random::new(0, 9);
+    let mut x = Mat::from_fn(l.nrows(), 1, |_, _| random.normal());
+    let mut growth = 0.0;
+    for _ in 0..8 {
+        let norm = x.norm_l2();
+        x.col_mut(0).iter_mut().for_each(|v| *v /= norm);
+        dense::solve_lower(l, x.as_mut());
+        dense::solve_lower_transposed(l, x.as_mut());
+        growth = x.norm_l2();
+    }
+    f64::EPSILON * trace * growth > 1e-10
 }
 
 /// The lower triangle of `Σ_j k_j k_jᵀ`, and `Σ_j k_j`, with `k_j = k_z(x_j)`, or `L⁻¹ k_z(x_j)` if `l` is given.
@@ -416,6 +427,10 @@ mod tests {
     use crate::spec::Spec;
     use crate::toys;
 
+    fn rbf() -> Arc<dyn Kernel> {
+        kernel::build(&Spec::new("rbf"), &toys::parabola(0), 0).unwrap()
+    }
+
     /// A symmetric matrix with eigenvalues `values` in a random orthonormal frame.
     fn with_spectrum(values: &[f64]) -> Mat<f64> {
         let n = values.len();
@@ -456,8 +471,8 @@ mod tests {
         values[..4].copy_from_slice(&[4.0, 3.0, 2.0, 1.0]);
         assert_eq!(top(&with_spectrum(&values), 10, Accuracy::default(), 0, &()).unwrap().values.len(), 4);
         values[249] = -1.0;
-        let error = top(&with_spectrum(&values), 10, Accuracy::default(), 0, &()).err();
-        assert!(matches!(error, Some(Error::NotPositive { .. })));
+        let pairs = top(&with_spectrum(&values), 10, Accuracy::default(), 0, &()).unwrap();
+        assert!(matches!(pairs.of_kernel(&rbf()).err(), Some(Error::NotPositive { .. })));
     }
 
     #[test]

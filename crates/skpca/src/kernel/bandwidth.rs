@@ -104,7 +104,7 @@ impl Bandwidth<'_> {
 }
 
 fn median(values: &mut [f64]) -> f64 {
-    let even = values.len() % 2 == 0;
+    let even = values.len().is_multiple_of(2);
     let middle = values.len() / 2;
     let (below, &mut upper, _) = values.select_nth_unstable_by(middle, f64::total_cmp);
     match even {

@@ -33,6 +33,7 @@ pub trait Kernel: Debug + Send + Sync {
 }
 
 /// The shapes of kernel that the hot loop computes from tiles.
+#[allow(missing_docs)] // the fields stand in the formulas
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Form {
     /// `exp(−γ ‖x − z‖²)`

@@ -10,7 +10,7 @@ use super::{Entry, Method, Report, Size, Solution, Support, Target, Task};
 use crate::error::{Error, Result};
 use crate::factor::diagonal;
 use crate::spec::Spec;
-use crate::spectrum::{Accuracy, Expansion, KernelOperator, named, stores, top};
+use crate::spectrum::{Accuracy, Expansion, KernelOperator, stores, top};
 
 pub(super) const ENTRY: Entry = Entry {
     name: "exact",
@@ -29,8 +29,7 @@ impl Method for Exact {
         }
         let trace = diagonal(task.kernel, task.points)?.iter().sum();
         let operator = KernelOperator::new(task.kernel, task.points, task.center);
-        let pairs = top(&operator, task.q, Accuracy::default(), task.seed, task.watch)
-            .map_err(|error| named(error, task.kernel))?;
+        let pairs = top(&operator, task.q, Accuracy::default(), task.seed, task.watch)?.of_kernel(task.kernel)?;
         let mut coefficients = pairs.vectors;
         for (j, value) in pairs.values.iter().enumerate() {
             coefficients.col_mut(j).iter_mut().for_each(|a| *a /= value.sqrt());
