@@ -38,6 +38,7 @@ fn load(arguments: &ApplyArguments) -> Result<(Model, Points<'static>), Failure>
         label: arguments.table.label.clone(),
         drop: arguments.table.drop.clone(),
         ignore: model.parts().columns.ignored.clone(),
+        expected: Some(model.parts().columns.d()),
         label_optional: false,
     };
     let table = table::read(&arguments.table.data, &options)?;

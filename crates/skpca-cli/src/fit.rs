@@ -27,9 +27,9 @@ pub fn run(arguments: &FitArguments) -> Result<(), Failure> {
         quantile: arguments.quantile,
         seed: arguments.seed,
     };
+    use_threads(arguments.table.threads)?;
     fit.check()?;
     check_output(&arguments.output)?;
-    use_threads(arguments.table.threads)?;
     let table = read(&arguments.table)?;
     check_memory(&fit, &table, arguments.memory)?;
 

@@ -35,9 +35,14 @@ pub fn summary(model: &Model) -> String {
         ("kernel", parts.kernel.to_string()),
         (
             "trained on",
-            format!("{} rows × {} columns, scaled: {}", parts.n, parts.support.d(), parts.columns.scaling.name()),
+            format!(
+                "{} × {}, scaled: {}",
+                counted(parts.n, "row"),
+                counted(parts.support.d(), "column"),
+                parts.columns.scaling.name()
+            ),
         ),
-        ("keeps", format!("{} points for {} components", model.m(), model.q())),
+        ("keeps", format!("{} for {}", counted(model.m(), "point"), counted(model.q(), "component"))),
         ("fidelity", format!("{:.4} of what exact kernel PCA captures", parts.fidelity)),
         (
             "captured",
@@ -50,6 +55,11 @@ pub fn summary(model: &Model) -> String {
         lines.insert(3, ("columns", shortened(names)));
     }
     lines.iter().map(|(name, text)| format!("{name:<12} {text}\n")).collect()
+}
+
+/// `1 row`, `2 rows`
+fn counted(count: usize, noun: &str) -> String {
+    format!("{count} {noun}{}", if count == 1 { "" } else { "s" })
 }
 
 fn threshold(model: &Model) -> String {

@@ -53,13 +53,22 @@ pub struct ReadOptions {
     pub drop: Vec<String>,
     /// Columns to leave out if they are there.
     pub ignore: Vec<String>,
+    /// How many features are expected, if known: tells whether a source without names has the ignored columns.
+    pub expected: Option<usize>,
     /// Whether the label column may be absent.
     pub label_optional: bool,
 }
 
 impl Default for ReadOptions {
     fn default() -> Self {
-        ReadOptions { header: true, label: None, drop: Vec::new(), ignore: Vec::new(), label_optional: false }
+        ReadOptions {
+            header: true,
+            label: None,
+            drop: Vec::new(),
+            ignore: Vec::new(),
+            expected: None,
+            label_optional: false,
+        }
     }
 }
 

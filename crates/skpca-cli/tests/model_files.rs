@@ -73,7 +73,7 @@ fn a_model_with_one_bit_flipped_is_refused() {
     let model = desk.bytes("model.skpca");
     let bits = 8 * model.len();
     // A stride without a common factor with 8 visits every place in a byte.
-    for bit in (0..bits).step_by(bits / 60 | 1) {
+    for bit in (0..bits).step_by((bits / 60) | 1) {
         let mut bytes = model.clone();
         bytes[bit / 8] ^= 1 << (bit % 8);
         complaint(&desk, ["score", "transform", "inspect"][bit % 3], &bytes, &format!("bit {bit}"));

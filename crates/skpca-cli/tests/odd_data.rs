@@ -175,13 +175,16 @@ fn huge_and_tiny_tables_unscaled_fit_or_are_told_to_scale() {
             for method in ["landmarks --support 5", "exact"] {
                 let flags = format!("--scale none --kernel {} --method {method}", kernel.name);
                 let run = desk.run(&format!("fit data.csv -o model.skpca {flags}"));
+                let advised = run.stderr.starts_with("error: ") && run.stderr.contains("scal");
                 if run.code == 0 {
-                    sound(&desk, &flags);
-                } else if !(run.stderr.starts_with("error: ") && run.stderr.contains("scal")) {
+                    // Five points hold 0.39 and more of what is to be had where numbers are of the usual size.
+                    let fidelity = sound(&desk, &flags)["fidelity"].as_f64().unwrap();
+                    wrong.extend((fidelity < 0.3).then(|| format!("× {factor:e} {flags}: fidelity {fidelity:e}\n")));
+                } else if !advised {
                     wrong.push(format!("× {factor:e} {flags}: {}", run.stderr));
                 }
             }
         }
     }
-    assert!(wrong.is_empty(), "no advice to scale:\n{}", wrong.concat());
+    assert!(wrong.is_empty(), "neither a model nor advice to scale:\n{}", wrong.concat());
 }

@@ -76,3 +76,20 @@ pub(crate) fn beside(a: MatRef<f64>, b: MatRef<f64>) -> Mat<f64> {
     let k = a.ncols();
     Mat::from_fn(a.nrows(), k + b.ncols(), |i, j| if j < k { a[(i, j)] } else { b[(i, j - k)] })
 }
+
+/// Matrices of equal width, one above the other.
+pub(crate) fn stack(parts: &[Mat<f64>]) -> Mat<f64> {
+    let rows = parts.iter().map(Mat::nrows).sum();
+    let mut out = Mat::zeros(rows, parts.first().map_or(0, Mat::ncols));
+    let mut start = 0;
+    for part in parts {
+        out.as_mut().subrows_mut(start, part.nrows()).copy_from(part);
+        start += part.nrows();
+    }
+    out
+}
+
+/// `out + AᵀB` in place.
+pub(crate) fn add_transposed_product(out: &mut Mat<f64>, a: MatRef<f64>, b: MatRef<f64>) {
+    matmul(out, Accum::Add, a.transpose(), b, 1.0, Par::Seq);
+}

@@ -30,6 +30,9 @@ const FLOOR: f64 = 1e-12;
 /// A residual this far below zero (as a share) is not rounding: the kernel is not positive semi-definite.
 const NEGATIVE: f64 = 1e-7;
 
+/// Kernel values whose squares, summed, neither vanish nor overflow.
+const MAGNITUDES: std::ops::Range<f64> = 1e-140..1e140;
+
 /// When the factorisation ends.
 #[derive(Clone, Copy, Debug)]
 pub struct Stop {
@@ -112,6 +115,48 @@ impl Factor {
         (0..self.rank()).map(|k| block[(i % blocks::ROWS, k)]).collect()
     }
 
+    /// `F y`
+    pub(crate) fn product(&self, y: MatRef<f64>) -> Mat<f64> {
+        dense::stack(&blocks::map(self.n(), |rows| dense::product(self.block(&rows), y)))
+    }
+
+    /// `Fᵀ v`
+    pub(crate) fn transposed_product(&self, v: &Mat<f64>) -> Mat<f64> {
+        blocks::sum(
+            self.n(),
+            || Mat::zeros(self.rank(), v.ncols()),
+            |sum, rows| {
+                let part = v.as_ref().subrows(rows.start, rows.len());
+                dense::add_transposed_product(sum, self.block(&rows), part);
+            },
+            |a, b| *a += b,
+        )
+    }
+
+    /// `T = F̃ᵀF̃` and the mean row `f̄`; uncentred, `FᵀF` and zero.
+    pub(crate) fn scatter(&self, center: bool) -> (Mat<f64>, Vec<f64>) {
+        let (n, r) = (self.n() as f64, self.rank());
+        let (mut t, sums) = blocks::sum(
+            self.n(),
+            || (Mat::<f64>::zeros(r, r), vec![0.0; r]),
+            |(t, sums), rows| {
+                let f = self.block(&rows);
+                dense::add_gram(t, f);
+                sums.iter_mut().enumerate().for_each(|(k, s)| *s += f.col(k).sum());
+            },
+            |(t, sums), (other, more)| {
+                *t += other;
+                sums.iter_mut().zip(more).for_each(|(s, v)| *s += v);
+            },
+        );
+        dense::mirror(&mut t);
+        if !center {
+            return (t, vec![0.0; r]);
+        }
+        let mean: Vec<f64> = sums.iter().map(|s| s / n).collect();
+        (Mat::from_fn(r, r, |i, j| t[(i, j)] - n * mean[i] * mean[j]), mean)
+    }
+
     fn rows_of(&self, indices: &[usize]) -> Mat<f64> {
         Mat::from_fn(indices.len(), self.rank(), |i, k| {
             self.rows[indices[i] / blocks::ROWS][(indices[i] % blocks::ROWS, k)]
@@ -187,11 +232,17 @@ impl Factor {
     }
 }
 
-/// `k(x_i, x_i)`, refused where it overflows or is negative.
+/// `k(x_i, x_i)`, refused where it overflows, is negative, or is so small or large that its square is no number.
 pub(crate) fn diagonal(kernel: &Arc<dyn Kernel>, points: &Points) -> Result<Vec<f64>> {
     let values: Vec<f64> = (0..points.n()).into_par_iter().map(|i| kernel.eval(points.row(i), points.row(i))).collect();
     if let Some(row) = values.iter().position(|v| !v.is_finite()) {
         return Err(Error::Overflow { kernel: kernel.spec().name, row });
+    }
+    let largest = values.iter().copied().fold(0.0, f64::max);
+    if !MAGNITUDES.contains(&largest) && points.values().iter().any(|v| *v != 0.0) {
+        let why =
+            format!("values of the {} kernel up to {largest:e} leave no room for their squares", kernel.spec().name);
+        return Err(Error::Numerical { why });
     }
     match values.iter().copied().fold(0.0, f64::min) {
         lowest if lowest < 0.0 => Err(Error::NotPositive { kernel: kernel.spec().name, value: lowest }),

@@ -14,8 +14,10 @@ use crate::random::Random;
 use crate::spec::Spec;
 use crate::watch::Watch;
 
-/// Training rows that are scored for threshold and p-values.
+/// Training rows that are scored for threshold and p-values: all up to this many, fewer if the support is so large
+/// that this many kernel values would not do.
 const SCORED: usize = 20_000;
+const SCORED_VALUES: usize = 100_000_000;
 /// Up to this many rows `‖φ̄‖²` is computed exactly; above, its loss is bounded.
 const EXACT_MEAN: usize = 5000;
 
@@ -70,6 +72,8 @@ impl Fit {
     /// Refuses what cannot be meant.
     pub fn check(&self) -> Result<()> {
         method::build(&self.method)?;
+        // Any two points will do to see whether the kernel's name and parameters are known.
+        kernel::build(&self.kernel, &Points::new(1, vec![0.0, 1.0])?, 0)?;
         if self.components == Some(0) {
             return Err(Error::parameter("components", 0, "a whole number from 1"));
         }
@@ -171,7 +175,8 @@ impl Fit {
             scores: Scores::new(vec![0.0], self.quantile),
             report,
         };
-        let sample = Random::new(self.seed, 6).sample(n, SCORED);
+        let scored = SCORED.min(SCORED_VALUES / parts.support.n());
+        let sample = Random::new(self.seed, 6).sample(n, scored.max(1000));
         Model::new(parts)?.settled(&task.points.select(&sample), self.quantile)
     }
 }

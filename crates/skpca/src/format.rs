@@ -54,7 +54,10 @@ pub fn write(model: &Model, mut to: impl Write) -> std::io::Result<()> {
 pub fn read(mut from: impl Read) -> Result<Model> {
     let io = |error: std::io::Error| Error::file(error.to_string());
     let mut length = [0; 8];
-    from.read_exact(&mut length).map_err(|_| Error::file("it is too short"))?;
+    from.read_exact(&mut length).map_err(|error| match error.kind() {
+        std::io::ErrorKind::UnexpectedEof => Error::file("it is too short"),
+        _ => io(error),
+    })?;
     if u64::from_le_bytes(length) > HEADER_LIMIT {
         return Err(Error::file("its header is larger than any model's; is it a model file?"));
     }

@@ -27,7 +27,7 @@ use crate::simd::{Element, Inner, KernelPanel, Level, Tiles};
 /// Query rows handled at a time; a multiple of every tile's rows.
 const BLOCK: usize = 64;
 /// Coordinates handled at a time: a panel of that depth stays in the first cache.
-const DEPTH: usize = 256;
+const DEPTH: usize = 192;
 /// Points handled at a time for shallow and for deep rows; a multiple of every tile's points.
 const CHUNK_SHALLOW: usize = 240;
 const CHUNK_DEEP: usize = 120;

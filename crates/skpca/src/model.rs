@@ -213,6 +213,9 @@ impl Parts {
         if q == 0 || self.n == 0 || self.mean_lost < 0.0 || self.variances.iter().any(|v| *v < 0.0) {
             return Err(Error::file("no components, no rows, or a negative variance"));
         }
+        if self.scores.count > self.n {
+            return Err(Error::file("more rows were scored than there are"));
+        }
         self.scores.check()
     }
 }
@@ -264,7 +267,7 @@ impl Scores {
             0 => self.count,
             i => self.above[i - 1],
         };
-        (1 + at_least) as f64 / (1 + self.count) as f64
+        (1.0 + at_least as f64) / (1.0 + self.count as f64)
     }
 
     fn check(&self) -> Result<()> {

@@ -132,8 +132,12 @@ trait Vector: Copy {
     unsafe fn fma(self, b: Self, c: Self) -> Self;
     /// `self − |a − b|`
     unsafe fn minus_distance(self, a: Self, b: Self) -> Self;
-    /// `2^self` for `self` up to a few ulps above zero; at least 2 to the smallest normal exponent.
-    unsafe fn exp2(self) -> Self;
+    /// `2^t` for `t` up to a few ulps above zero; at least 2 to the smallest normal exponent. Several at a time, step
+    /// by step, because each step waits for the one before.
+    unsafe fn exp2<const G: usize>(t: [[Self; RV]; G], constants: &Self::Constants) -> [[Self; RV]; G];
+    /// Registers full of the numbers that `exp2` needs.
+    type Constants;
+    unsafe fn constants() -> Self::Constants;
 }
 
 /// 2^r on |r| ≤ ½ as 1 + r·s(r), minimax in relative error: 3.0e-16 (found by Remez exchange).
@@ -162,9 +166,12 @@ const ROUND_F32: f32 = 1.5 * (1u32 << 23) as f32;
 const LOWEST_F64: f64 = -1022.0;
 const LOWEST_F32: f32 = -126.0;
 
+/// Vectors of query rows in a tile.
+const RV: usize = 2;
+
 /// One tile: `V::LANES · RV` rows by `NP` points, accumulators in registers.
 #[inline(always)]
-unsafe fn accumulate<V: Vector, const RV: usize, const NP: usize, const MANHATTAN: bool>(
+unsafe fn accumulate<V: Vector, const NP: usize, const MANHATTAN: bool>(
     depth: usize,
     x: *const V::E,
     z: *const V::E,
@@ -189,48 +196,72 @@ unsafe fn accumulate<V: Vector, const RV: usize, const NP: usize, const MANHATTA
 }
 
 #[inline(always)]
-unsafe fn kernel_panel<V: Vector, const RV: usize, const NP: usize, const MANHATTAN: bool>(
+unsafe fn kernel_panel<V: Vector, const NP: usize, const GROUP: usize, const MANHATTAN: bool, const EXP2: bool>(
     panel: &KernelPanel<V::E>,
     out: &mut [V::E],
 ) {
     let rows = RV * V::LANES;
     // SAFETY: `Tiles::kernel_panel` checked the lengths.
     unsafe {
+        let constants = V::constants();
         for p in 0..panel.point_term.len() / NP {
             let out = out.as_mut_ptr().add(p * NP * rows);
             let z = panel.z.as_ptr().add(p * panel.depth * NP);
             // Each run of coordinates is summed from zero and added at its end: fewer roundings at full size.
             let zero = [[V::splat(V::E::default()); RV]; NP];
-            let acc = accumulate::<V, RV, NP, MANHATTAN>(panel.depth, panel.x.as_ptr(), z, zero);
-            for (j, sums) in acc.iter().enumerate() {
-                let term = V::splat(*panel.point_term.as_ptr().add(p * NP + j));
-                let mean = V::splat(*panel.means.as_ptr().add(p * NP + j));
-                for (v, sum) in sums.iter().enumerate() {
-                    let to = out.add(j * rows + v * V::LANES);
-                    let before = match panel.first {
-                        true => V::load(panel.row_term.as_ptr().add(v * V::LANES)).add(term),
-                        false => V::load(to),
-                    };
-                    let sum = sum.add(before);
-                    let value = if panel.exp2 { sum.exp2() } else { sum };
-                    value.sub(mean).store(to);
+            let mut acc = accumulate::<V, NP, MANHATTAN>(panel.depth, panel.x.as_ptr(), z, zero);
+            if panel.first {
+                add_terms(&mut acc, panel.row_term.as_ptr(), panel.point_term.as_ptr().add(p * NP));
+            } else {
+                add_stored(&mut acc, out);
+            }
+            // A few points at a time through the polynomial: one would wait for itself, all would not fit the registers.
+            for j in (0..NP).step_by(GROUP) {
+                let group: [[V; RV]; GROUP] = std::array::from_fn(|g| acc[j + g]);
+                let group = if EXP2 { V::exp2(group, &constants) } else { group };
+                for (g, sums) in group.into_iter().enumerate() {
+                    let mean = V::splat(*panel.means.as_ptr().add(p * NP + j + g));
+                    for (v, value) in sums.into_iter().enumerate() {
+                        value.sub(mean).store(out.add((j + g) * rows + v * V::LANES));
+                    }
                 }
             }
         }
     }
 }
 
+/// `acc[j][i] += u_i + w_j`
 #[inline(always)]
-unsafe fn product<V: Vector, const RV: usize, const NP: usize>(
-    length: usize,
-    k: &[V::E],
-    a: &[V::E],
-    out: &mut [V::E],
+unsafe fn add_terms<V: Vector, const NP: usize>(
+    acc: &mut [[V; RV]; NP],
+    row_term: *const V::E,
+    point_term: *const V::E,
 ) {
+    for (j, sums) in acc.iter_mut().enumerate() {
+        for (v, sum) in sums.iter_mut().enumerate() {
+            // SAFETY: the caller has a term for every row and point.
+            *sum = unsafe { sum.add(V::load(row_term.add(v * V::LANES)).add(V::splat(*point_term.add(j)))) };
+        }
+    }
+}
+
+/// `acc[j][i] += out[j][i]`
+#[inline(always)]
+unsafe fn add_stored<V: Vector, const NP: usize>(acc: &mut [[V; RV]; NP], out: *const V::E) {
+    for (j, sums) in acc.iter_mut().enumerate() {
+        for (v, sum) in sums.iter_mut().enumerate() {
+            // SAFETY: the caller has a value for every row and point.
+            *sum = unsafe { sum.add(V::load(out.add((j * RV + v) * V::LANES))) };
+        }
+    }
+}
+
+#[inline(always)]
+unsafe fn product<V: Vector, const NP: usize>(length: usize, k: &[V::E], a: &[V::E], out: &mut [V::E]) {
     // SAFETY: `Tiles::product_panel` checked the lengths.
     unsafe {
         let zero = [[V::splat(V::E::default()); RV]; NP];
-        let acc = accumulate::<V, RV, NP, false>(length, k.as_ptr(), a.as_ptr(), zero);
+        let acc = accumulate::<V, NP, false>(length, k.as_ptr(), a.as_ptr(), zero);
         for (c, sums) in acc.iter().enumerate() {
             for (v, sum) in sums.iter().enumerate() {
                 let to = out.as_mut_ptr().add((c * RV + v) * V::LANES);
@@ -242,7 +273,7 @@ unsafe fn product<V: Vector, const RV: usize, const NP: usize>(
 
 /// Makes the `Tiles` of a vector type: the same generic tiles, compiled once per instruction set.
 macro_rules! tiles {
-    ($module:ident, $vector:ty, [$($features:literal)?], $rv:literal, $np:literal, [$($width:literal),*]) => {
+    ($module:ident, $vector:ty, [$($features:literal)?], $np:literal, $group:literal, [$($width:literal),*]) => {
         mod $module {
             use super::*;
             type E = <$vector as Vector>::E;
@@ -251,9 +282,11 @@ macro_rules! tiles {
             unsafe fn kernel(panel: &KernelPanel<E>, out: &mut [E]) {
                 // SAFETY: forwarded from `Tiles`.
                 unsafe {
-                    match panel.inner {
-                        Inner::Dot => kernel_panel::<$vector, $rv, $np, false>(panel, out),
-                        Inner::Manhattan => kernel_panel::<$vector, $rv, $np, true>(panel, out),
+                    match (panel.inner, panel.exp2) {
+                        (Inner::Dot, false) => kernel_panel::<$vector, $np, $group, false, false>(panel, out),
+                        (Inner::Dot, true) => kernel_panel::<$vector, $np, $group, false, true>(panel, out),
+                        (Inner::Manhattan, false) => kernel_panel::<$vector, $np, $group, true, false>(panel, out),
+                        (Inner::Manhattan, true) => kernel_panel::<$vector, $np, $group, true, true>(panel, out),
                     }
                 }
             }
@@ -263,14 +296,14 @@ macro_rules! tiles {
                 // SAFETY: forwarded from `Tiles`.
                 unsafe {
                     match columns {
-                        $($width => product::<$vector, $rv, $width>(length, k, a, out),)*
+                        $($width => product::<$vector, $width>(length, k, a, out),)*
                         _ => unreachable!("at most {} columns a panel", $np),
                     }
                 }
             }
 
             pub(super) const TILES: Tiles<E> = Tiles {
-                rows: $rv * <$vector as Vector>::LANES,
+                rows: RV * <$vector as Vector>::LANES,
                 points: $np,
                 kernel,
                 product: product_of,
@@ -319,15 +352,19 @@ macro_rules! plain {
             unsafe fn minus_distance(self, a: Self, b: Self) -> Self {
                 Plain(std::array::from_fn(|i| self.0[i] - (a.0[i] - b.0[i]).abs()))
             }
+            type Constants = ();
             #[inline(always)]
-            unsafe fn exp2(self) -> Self {
-                Plain(self.0.map(|t| {
+            unsafe fn constants() {}
+            #[inline(always)]
+            unsafe fn exp2<const G: usize>(t: [[Self; RV]; G], _: &()) -> [[Self; RV]; G] {
+                let one = |t: $element| {
                     let t = t.max($lowest);
                     let n = t + $round;
                     let r = t - (n - $round);
                     let p = $poly.iter().rev().fold(0.0, |sum, c| sum * r + c);
                     <$element>::from_bits(p.to_bits().wrapping_add(n.to_bits() << $mantissa))
-                }))
+                };
+                t.map(|pair| pair.map(|vector| Plain(vector.0.map(one))))
             }
         }
     };
@@ -341,7 +378,7 @@ use std::arch::x86_64::*;
 #[cfg(target_arch = "x86_64")]
 macro_rules! x86_vector {
     ($vector:ty, $element:ty, $lanes:literal, $poly:ident, $round:ident, $lowest:ident, $mantissa:literal,
-     $set1:ident, $loadu:ident, $storeu:ident, $add:ident, $sub:ident, $fmadd:ident, $max:ident,
+     $set1:ident, $loadu:ident, $storeu:ident, $add:ident, $sub:ident, $mul:ident, $fmadd:ident, $max:ident,
      $to_bits:ident, $from_bits:ident, $shift:ident, $add_bits:ident) => {
         impl Vector for $vector {
             type E = $element;
@@ -374,18 +411,41 @@ macro_rules! x86_vector {
             unsafe fn minus_distance(self, a: Self, b: Self) -> Self {
                 unsafe { $sub(self, $max($sub(a, b), $sub(b, a))) }
             }
+            type Constants = ([Self; $poly.len()], Self, Self);
             #[inline(always)]
-            unsafe fn exp2(self) -> Self {
+            unsafe fn constants() -> Self::Constants {
+                // Hidden from the compiler, which would otherwise spread each number anew for every use.
+                let (poly, lowest, round) = std::hint::black_box(&($poly, $lowest, $round));
+                unsafe { (poly.map(|c| $set1(c)), $set1(*lowest), $set1(*round)) }
+            }
+            #[inline(always)]
+            unsafe fn exp2<const G: usize>(
+                t: [[Self; RV]; G],
+                (poly, lowest, round): &Self::Constants,
+            ) -> [[Self; RV]; G] {
                 unsafe {
-                    let t = $max(self, $set1($lowest));
-                    let n = $add(t, $set1($round));
-                    let r = $sub(t, $sub(n, $set1($round)));
-                    let mut p = $set1($poly[$poly.len() - 1]);
-                    for c in $poly[..$poly.len() - 1].iter().rev() {
-                        p = $fmadd(p, r, $set1(*c));
+                    let mut n = t;
+                    let mut p = t;
+                    for (p, n) in p.as_flattened_mut().iter_mut().zip(n.as_flattened_mut()) {
+                        let t = $max(*p, *lowest);
+                        *n = $add(t, *round);
+                        let r = $sub(t, $sub(*n, *round));
+                        // Even and odd powers apart: two short chains instead of one long.
+                        let square = $mul(r, r);
+                        let mut even = poly[poly.len() - 1];
+                        let mut odd = poly[poly.len() - 2];
+                        for c in poly[..poly.len() - 2].rchunks_exact(2) {
+                            even = $fmadd(even, square, c[1]);
+                            odd = $fmadd(odd, square, c[0]);
+                        }
+                        even = $fmadd(even, square, poly[0]);
+                        *p = $fmadd(odd, r, even);
                     }
-                    // n's low bits, shifted into the exponent, multiply by 2^n.
-                    $from_bits($add_bits($to_bits(p), $shift::<$mantissa>($to_bits(n))))
+                    for (p, n) in p.as_flattened_mut().iter_mut().zip(n.as_flattened()) {
+                        // n's low bits, shifted into the exponent, multiply by 2^n.
+                        *p = $from_bits($add_bits($to_bits(*p), $shift::<$mantissa>($to_bits(*n))));
+                    }
+                    p
                 }
             }
         }
@@ -406,6 +466,7 @@ x86_vector!(
     _mm256_storeu_pd,
     _mm256_add_pd,
     _mm256_sub_pd,
+    _mm256_mul_pd,
     _mm256_fmadd_pd,
     _mm256_max_pd,
     _mm256_castpd_si256,
@@ -427,6 +488,7 @@ x86_vector!(
     _mm256_storeu_ps,
     _mm256_add_ps,
     _mm256_sub_ps,
+    _mm256_mul_ps,
     _mm256_fmadd_ps,
     _mm256_max_ps,
     _mm256_castps_si256,
@@ -448,6 +510,7 @@ x86_vector!(
     _mm512_storeu_pd,
     _mm512_add_pd,
     _mm512_sub_pd,
+    _mm512_mul_pd,
     _mm512_fmadd_pd,
     _mm512_max_pd,
     _mm512_castpd_si512,
@@ -469,6 +532,7 @@ x86_vector!(
     _mm512_storeu_ps,
     _mm512_add_ps,
     _mm512_sub_ps,
+    _mm512_mul_ps,
     _mm512_fmadd_ps,
     _mm512_max_ps,
     _mm512_castps_si512,
@@ -477,16 +541,16 @@ x86_vector!(
     _mm512_add_epi32
 );
 
-tiles!(plain_f64, Plain<f64>, [], 2, 4, [1, 2, 3, 4]);
-tiles!(plain_f32, Plain<f32>, [], 2, 4, [1, 2, 3, 4]);
+tiles!(plain_f64, Plain<f64>, [], 4, 2, [1, 2, 3, 4]);
+tiles!(plain_f32, Plain<f32>, [], 4, 2, [1, 2, 3, 4]);
 #[cfg(target_arch = "x86_64")]
-tiles!(avx2_f64, __m256d, ["avx2,fma"], 2, 6, [1, 2, 3, 4, 5, 6]);
+tiles!(avx2_f64, __m256d, ["avx2,fma"], 6, 3, [1, 2, 3, 4, 5, 6]);
 #[cfg(target_arch = "x86_64")]
-tiles!(avx2_f32, __m256, ["avx2,fma"], 2, 6, [1, 2, 3, 4, 5, 6]);
+tiles!(avx2_f32, __m256, ["avx2,fma"], 6, 3, [1, 2, 3, 4, 5, 6]);
 #[cfg(target_arch = "x86_64")]
-tiles!(avx512_f64, __m512d, ["avx512f"], 2, 12, [1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12]);
+tiles!(avx512_f64, __m512d, ["avx512f"], 12, 3, [1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12]);
 #[cfg(target_arch = "x86_64")]
-tiles!(avx512_f32, __m512, ["avx512f"], 2, 12, [1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12]);
+tiles!(avx512_f32, __m512, ["avx512f"], 12, 3, [1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12]);
 
 impl Element for f64 {
     fn from_f64(value: f64) -> f64 {

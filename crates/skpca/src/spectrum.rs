@@ -22,17 +22,22 @@ use crate::points::Points;
 use crate::random::Random;
 use crate::watch::{Watch, check};
 
-/// Eigenvalues below this share of the largest belong to the null space.
+/// Eigenvalues below this share of the largest belong to the null space …
 const RANK: f64 = 1e-11;
+/// … and so do those within rounding of the trace before centring.
+const ROUNDING: f64 = 1e-13;
 /// A Ritz value this far below zero (as a share of the largest) shows an indefinite kernel.
 const NEGATIVE: f64 = 1e-8;
 /// Below this size a full decomposition is cheaper than iterating.
 const DENSE: usize = 192;
-/// A kernel matrix is kept in memory up to this size …
-const STORED: usize = 256 << 20;
+/// A kernel matrix is kept in memory up to this size, about that of a cache …
+const STORED: usize = 32 << 20;
 /// … and up to this one where rows are so wide that computing it again costs more than reading it.
 const STORED_WIDE: usize = 4 << 30;
-const WIDE: usize = 64;
+const WIDE: usize = 32;
+/// From this many rows a low-rank factor of this rank guides the iteration.
+const GUIDED: usize = 1500;
+const GUIDE_RANK: usize = 400;
 
 /// A symmetric matrix known by its products.
 pub(crate) trait Operator: Sync {
@@ -65,8 +70,8 @@ pub(crate) struct Pairs {
 
 impl Pairs {
     /// Refuses the pairs of an indefinite kernel.
-    pub(crate) fn of_kernel(self, kernel: &Arc<dyn Kernel>) -> Result<Pairs> {
-        match self.lowest < -NEGATIVE * self.values.first().copied().unwrap_or(0.0) {
+    fn of_kernel(self, kernel: &Arc<dyn Kernel>, trace: f64) -> Result<Pairs> {
+        match self.lowest < -(NEGATIVE * self.values.first().copied().unwrap_or(0.0)).max(ROUNDING * trace) {
             true => Err(Error::NotPositive { kernel: kernel.spec().name, value: self.lowest }),
             false => Ok(self),
         }
@@ -78,11 +83,13 @@ impl Pairs {
 pub(crate) struct Accuracy {
     pub tolerance: f64,
     pub rounds: usize,
+    /// `Σ k(x, x)`, whose rounding no eigenvalue may be below.
+    pub trace: f64,
 }
 
 impl Default for Accuracy {
     fn default() -> Accuracy {
-        Accuracy { tolerance: 1e-11, rounds: 500 }
+        Accuracy { tolerance: 1e-10, rounds: 500, trace: 0.0 }
     }
 }
 
@@ -94,14 +101,47 @@ pub(crate) fn top(
     seed: u64,
     watch: &dyn Watch,
 ) -> Result<Pairs> {
+    iterate(operator, None, q, accuracy, seed, watch)
+}
+
+/// The `q` leading eigenpairs of a kernel matrix, centred or not; with many rows a factor guides the iteration, which
+/// halves the number of products.
+pub(crate) fn top_of_kernel(
+    operator: &KernelOperator,
+    q: usize,
+    accuracy: Accuracy,
+    seed: u64,
+    watch: &dyn Watch,
+) -> Result<Pairs> {
+    let kernel = operator.basis.kernel();
+    let guide = match operator.dim() >= GUIDED {
+        true => Some(Guide::new(kernel, operator.points, operator.center, seed, watch)?),
+        false => None,
+    };
+    iterate(operator, guide.as_ref(), q, accuracy, seed, watch)?.of_kernel(kernel, accuracy.trace)
+}
+
+/// Block Davidson iteration: the basis grows by residuals (then it is block Krylov), or by residuals that a guide has
+/// turned towards the eigenvectors.
+fn iterate(
+    operator: &dyn Operator,
+    guide: Option<&Guide>,
+    q: usize,
+    accuracy: Accuracy,
+    seed: u64,
+    watch: &dyn Watch,
+) -> Result<Pairs> {
     let n = operator.dim();
-    let block = q + (q / 2).clamp(4, 16);
+    let block = block(q);
     let most = 10 * block;
     if n <= DENSE.max(2 * block) {
-        return top_dense(operator, q);
+        return top_dense(operator, q, accuracy);
     }
     let mut random = Random::new(seed, 3);
-    let start = Mat::from_fn(n, block, |_, _| random.normal());
+    let start = match guide {
+        Some(guide) => guide.start(block),
+        None => Mat::from_fn(n, block, |_, _| random.normal()),
+    };
     let mut v = orthonormal(start, None);
     let mut kv = operator.apply(v.as_ref());
     let mut h = dense::product(v.transpose(), kv.as_ref());
@@ -120,11 +160,11 @@ pub(crate) fn top(
             / values[0].abs().max(f64::MIN_POSITIVE);
         let w = match residual <= accuracy.tolerance || rounds >= accuracy.rounds {
             true => Mat::zeros(n, 0),
-            false => orthonormal(r, Some(v.as_ref())),
+            false => orthonormal(guide.map_or_else(|| r.clone(), |g| g.correct(&r, &values)), Some(v.as_ref())),
         };
         if w.ncols() == 0 {
             let converged = residual <= accuracy.tolerance || rounds < accuracy.rounds;
-            return Ok(trimmed(values, u, q, Status { rounds, residual, converged, lowest }));
+            return Ok(trimmed(values, u, q, accuracy, Status { rounds, residual, converged, lowest }));
         }
         check(watch, "eigenvectors", progress(residual, accuracy.tolerance))?;
         if v.ncols() + w.ncols() > most {
@@ -142,11 +182,11 @@ pub(crate) fn top(
 }
 
 /// The whole decomposition, for small operators.
-fn top_dense(operator: &dyn Operator, q: usize) -> Result<Pairs> {
+fn top_dense(operator: &dyn Operator, q: usize, accuracy: Accuracy) -> Result<Pairs> {
     let n = operator.dim();
     let (values, u) = dense::eigen(operator.apply(Mat::<f64>::identity(n, n).as_ref()).as_ref())?;
     let lowest = values.last().copied().unwrap_or(0.0);
-    Ok(trimmed(values, u, q, Status { rounds: 1, residual: 0.0, converged: true, lowest }))
+    Ok(trimmed(values, u, q, accuracy, Status { rounds: 1, residual: 0.0, converged: true, lowest }))
 }
 
 /// How an iteration ended.
@@ -158,8 +198,8 @@ struct Status {
 }
 
 /// The first `q` pairs whose values are above the rank's floor.
-fn trimmed(mut values: Vec<f64>, u: Mat<f64>, q: usize, status: Status) -> Pairs {
-    let floor = RANK * values.first().copied().unwrap_or(0.0);
+fn trimmed(mut values: Vec<f64>, u: Mat<f64>, q: usize, accuracy: Accuracy, status: Status) -> Pairs {
+    let floor = (RANK * values.first().copied().unwrap_or(0.0)).max(ROUNDING * accuracy.trace);
     let count = values.iter().take(q.min(u.ncols())).take_while(|v| **v > floor).count();
     values.truncate(count);
     let Status { rounds, residual, converged, lowest } = status;
@@ -204,6 +244,64 @@ fn orthonormal(mut w: Mat<f64>, v: Option<MatRef<f64>>) -> Mat<f64> {
     w
 }
 
+/// A low-rank factor of a kernel matrix, `K̃ ≈ M = F̃F̃ᵀ = U Λ Uᵀ`, as start and as Davidson's preconditioner:
+///
+/// ```text
+/// (M − θ)⁻¹ r = U ((Λ − θ)⁻¹ + θ⁻¹) Uᵀ r − r / θ,        U = F̃ W Λ^−½,   F̃ᵀF̃ = W Λ Wᵀ
+/// ```
+struct Guide {
+    factor: Factor,
+    /// f̄, or zero if not centred.
+    mean: Vec<f64>,
+    values: Vec<f64>,
+    /// `W Λ^−½`
+    map: Mat<f64>,
+}
+
+impl Guide {
+    fn new(kernel: &Arc<dyn Kernel>, points: &Points, center: bool, seed: u64, watch: &dyn Watch) -> Result<Guide> {
+        let factor = Factor::pivoted(kernel, points, Stop { rank: GUIDE_RANK, residual: 1e-9 }, seed, watch)?;
+        let (t, mean) = factor.scatter(center);
+        let (mut values, w) = dense::eigen(t.as_ref())?;
+        let count = values.iter().take_while(|v| **v > 1e-9 * values[0]).count();
+        values.truncate(count);
+        let map = Mat::from_fn(w.nrows(), count, |i, j| w[(i, j)] / values[j].sqrt());
+        Ok(Guide { factor, mean, values, map })
+    }
+
+    /// The factor's own leading eigenvectors.
+    fn start(&self, count: usize) -> Mat<f64> {
+        self.expand(self.map.as_ref().subcols(0, count.min(self.map.ncols())))
+    }
+
+    /// Solves with `M − θ` for each residual; near its poles the denominator is kept away from zero.
+    fn correct(&self, residuals: &Mat<f64>, values: &[f64]) -> Mat<f64> {
+        let c = dense::product(self.map.transpose(), self.factor.transposed_product(residuals).as_ref());
+        let solved = Mat::from_fn(c.nrows(), c.ncols(), |k, j| {
+            let gap = self.values[k] - values[j];
+            c[(k, j)] * (1.0 / gap.abs().max(0.02 * values[j]).copysign(gap) + 1.0 / values[j])
+        });
+        let mut out = self.expand(dense::product(self.map.as_ref(), solved.as_ref()).as_ref());
+        for (j, value) in values.iter().take(out.ncols()).enumerate() {
+            match *value > RANK * values[0] {
+                true => out.col_mut(j).iter_mut().zip(residuals.col(j).iter()).for_each(|(o, r)| *o -= r / value),
+                false => out.col_mut(j).copy_from(residuals.col(j)),
+            }
+        }
+        out
+    }
+
+    /// `F̃ y`
+    fn expand(&self, y: MatRef<f64>) -> Mat<f64> {
+        let mut out = self.factor.product(y);
+        for j in 0..y.ncols() {
+            let offset: f64 = self.mean.iter().enumerate().map(|(k, m)| m * y[(k, j)]).sum();
+            out.col_mut(j).iter_mut().for_each(|v| *v -= offset);
+        }
+        out
+    }
+}
+
 /// The centred (or plain) kernel matrix of `points`, stored or computed anew for each product.
 pub(crate) struct KernelOperator<'a> {
     points: &'a Points<'a>,
@@ -233,16 +331,24 @@ impl<'a> KernelOperator<'a> {
             return dense::from_rows(n, c, &self.basis.product(self.points, &weights, Precision::Double));
         };
         let parts: Vec<Mat<f64>> = stored.par_iter().map(|k| dense::product(k.as_ref(), v)).collect();
-        let mut out = Mat::zeros(n, c);
-        for (part, rows) in parts.iter().zip(blocks::blocks(0..n)) {
-            out.as_mut().subrows_mut(rows.start, rows.len()).copy_from(part);
-        }
-        out
+        dense::stack(&parts)
     }
 }
 
+/// Numbers that [`top_of_kernel`] keeps: the matrix if it is stored, the guide, the basis and its products.
+pub(crate) fn kernel_memory(n: usize, d: usize, q: usize) -> usize {
+    let matrix = if stores(n, d) { n * n } else { 0 };
+    let guide = if n >= GUIDED { n * GUIDE_RANK } else { 0 };
+    matrix + guide + 2 * n * 8 * block(q)
+}
+
+/// Columns by which the basis grows.
+fn block(q: usize) -> usize {
+    q + (q / 2).clamp(4, 16)
+}
+
 /// Whether the kernel matrix of n rows is kept.
-pub(crate) fn stores(n: usize, d: usize) -> bool {
+fn stores(n: usize, d: usize) -> bool {
     let bytes = n.saturating_mul(n).saturating_mul(8);
     bytes <= STORED || (d >= WIDE && bytes <= STORED_WIDE)
 }
@@ -327,7 +433,7 @@ pub(crate) fn ritz(
     }
     dense::mirror(&mut c);
 
-    let pairs = top(&c, q, Accuracy::default(), 0, &())?;
+    let pairs = top(&c, q, Accuracy { trace, ..Accuracy::default() }, 0, &())?;
     let mut coefficients = pairs.vectors;
     dense::solve_lower_transposed(l.as_ref(), coefficients.as_mut());
     let means = dense::product(l.as_ref(), mean.as_ref());
@@ -371,7 +477,7 @@ fn spread(l: &Mat<f64>) -> f64 {
     low / high
 }
 
-/// Whether `L⁻¹ (Σ k kᵀ) L⁻ᵀ` would lose more than six of sixteen digits, so that each row has to be multiplied by
+/// Whether `L⁻¹ (Σ k kᵀ) L⁻ᵀ` would lose more than seven of sixteen digits, so that each row has to be multiplied by
 /// `L⁻ᵀ` first: the loss is the condition of `K_zz`, its smallest eigenvalue found by inverse iteration.
 fn ill_conditioned(l: MatRef<f64>) -> bool {
     let trace: f64 = (0..l.nrows()).map(|i| l.row(i).squared_norm_l2()).sum();
@@ -385,7 +491,7 @@ fn ill_conditioned(l: MatRef<f64>) -> bool {
         dense::solve_lower_transposed(l, x.as_mut());
         growth = x.norm_l2();
     }
-    f64::EPSILON * trace * growth > 1e-10
+    f64::EPSILON * trace * growth > 1e-9
 }
 
 /// The lower triangle of `Σ_j k_j k_jᵀ`, and `Σ_j k_j`, with `k_j = k_z(x_j)`, or `L⁻¹ k_z(x_j)` if `l` is given.
@@ -472,13 +578,13 @@ mod tests {
         assert_eq!(top(&with_spectrum(&values), 10, Accuracy::default(), 0, &()).unwrap().values.len(), 4);
         values[249] = -1.0;
         let pairs = top(&with_spectrum(&values), 10, Accuracy::default(), 0, &()).unwrap();
-        assert!(matches!(pairs.of_kernel(&rbf()).err(), Some(Error::NotPositive { .. })));
+        assert!(matches!(pairs.of_kernel(&rbf(), 1.0).err(), Some(Error::NotPositive { .. })));
     }
 
     #[test]
     fn running_out_of_rounds_is_a_status() {
         let values: Vec<f64> = (0..400).map(|i| 1.0 - i as f64 / 500.0).collect();
-        let accuracy = Accuracy { tolerance: 1e-11, rounds: 3 };
+        let accuracy = Accuracy { tolerance: 1e-11, rounds: 3, trace: 0.0 };
         let pairs = top(&with_spectrum(&values), 5, accuracy, 0, &()).unwrap();
         assert!(!pairs.converged && pairs.rounds == 3 && pairs.residual > 1e-11);
     }

@@ -25,7 +25,9 @@ impl Selection {
         for name in &options.drop {
             left_out.insert(find(file, &columns, name)?);
         }
-        left_out.extend(options.ignore.iter().filter_map(|name| position(&columns, name)));
+        if may_ignore(&columns, options) {
+            left_out.extend(options.ignore.iter().filter_map(|name| position(&columns, name)));
+        }
         let features: Vec<usize> = (0..columns.count()).filter(|index| !left_out.contains(index)).collect();
         if features.is_empty() {
             return Err(TableError::NoFeatures { file: file.to_string() });
@@ -50,6 +52,14 @@ impl Selection {
         let columns = self.features.len();
         let label = self.label.map(|_| label);
         Ok(Table { names, rows: values.len() / columns, columns, values, label })
+    }
+}
+
+/// A number names some column of every source: without names, only a source wider than expected has extra columns.
+fn may_ignore(columns: &Columns, options: &ReadOptions) -> bool {
+    match (columns, options.expected) {
+        (Columns::Numbered(count), Some(expected)) => *count > expected,
+        _ => true,
     }
 }
 

@@ -46,7 +46,7 @@ impl Desk {
 
     /// The program with these words, ready to start.
     pub fn command(&self, words: &str) -> Command {
-        let mut command = Command::new(std::env::var("SKPCA_MUTANT").unwrap_or(env!("CARGO_BIN_EXE_skpca").into()));
+        let mut command = Command::new(env!("CARGO_BIN_EXE_skpca"));
         command.args(words.split_whitespace()).current_dir(self.directory.path()).stdin(Stdio::null());
         command
     }

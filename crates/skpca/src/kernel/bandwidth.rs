@@ -58,17 +58,17 @@ impl Bandwidth<'_> {
     }
 
     fn rule(&self, points: &Points, rule: &str, distance: Distance) -> Result<f64> {
+        if points.rows().all(|row| row == points.row(0)) {
+            return Err(Error::NoVariance { why: "all rows are the same".into() });
+        }
         if rule == "scale" {
-            let variance = variance(points);
-            return match variance > 0.0 {
-                true => Ok(1.0 / (points.d() as f64 * variance)),
-                false => Err(Error::NoVariance { why: "all values are the same".into() }),
-            };
+            return Ok(1.0 / (points.d() as f64 * variance(points)));
         }
         let mut distances = self.distances(points, distance);
         distances.retain(|&v| v > 0.0);
         if distances.is_empty() {
-            return Err(Error::NoVariance { why: "all rows are the same".into() });
+            // The rows differ by so little that the squares vanish, or the sample of pairs met equal ones only.
+            return Ok(f64::INFINITY);
         }
         let mean = distances.iter().map(|v| v / distances.len() as f64).sum::<f64>();
         match (rule, distance) {

@@ -10,7 +10,7 @@ use super::{Entry, Method, Report, Size, Solution, Support, Target, Task};
 use crate::error::{Error, Result};
 use crate::factor::diagonal;
 use crate::spec::Spec;
-use crate::spectrum::{Accuracy, Expansion, KernelOperator, stores, top};
+use crate::spectrum::{Accuracy, Expansion, KernelOperator, kernel_memory, top_of_kernel};
 
 pub(super) const ENTRY: Entry = Entry {
     name: "exact",
@@ -27,9 +27,9 @@ impl Method for Exact {
         if let Some(Target::Support(m)) = task.target.filter(|t| *t != Target::Support(n)) {
             return Err(Error::parameter("support", m, "no target, or all rows: exact keeps every point"));
         }
-        let trace = diagonal(task.kernel, task.points)?.iter().sum();
+        let trace = diagonal(task.kernel, task.points)?.iter().sum::<f64>();
         let operator = KernelOperator::new(task.kernel, task.points, task.center);
-        let pairs = top(&operator, task.q, Accuracy::default(), task.seed, task.watch)?.of_kernel(task.kernel)?;
+        let pairs = top_of_kernel(&operator, task.q, Accuracy { trace, ..Accuracy::default() }, task.seed, task.watch)?;
         let mut coefficients = pairs.vectors;
         for (j, value) in pairs.values.iter().enumerate() {
             coefficients.col_mut(j).iter_mut().for_each(|a| *a /= value.sqrt());
@@ -55,9 +55,7 @@ impl Method for Exact {
     }
 
     fn memory(&self, size: &Size) -> usize {
-        let matrix = if stores(size.n, size.d) { size.n * size.n } else { 0 };
         let packed = 3 * size.n * size.d;
-        let krylov = 2 * size.n * 16 * size.q;
-        8 * (matrix + packed + krylov)
+        8 * (packed + kernel_memory(size.n, size.d, size.q))
     }
 }

@@ -5,13 +5,13 @@
 //! ```
 //!
 //! Pivots are drawn among all rows up to a few thousand, and among a uniform sample above that: the sample's
-//! residuals stand for everybody's, and a fit then needs no n × m matrix at all.
+//! residuals stand for everybody's, and a fit then needs no n × m matrix at all. Where a uniform draw of as many
+//! points captures more, it is taken instead.
 
 use faer::Mat;
 
 use super::{Entry, FIDELITY, Method, Report, Size, Solution, Support, Target, Task};
 use crate::blocks;
-use crate::dense;
 use crate::error::Result;
 use crate::factor::{Factor, Stop};
 use crate::random::Random;
@@ -21,7 +21,7 @@ use crate::spectrum::{Accuracy, Expansion, ritz, top};
 
 /// Pivots are drawn among at least this many rows, or as many a pivot, if there are so many.
 const CANDIDATES: usize = 5000;
-const CANDIDATES_A_PIVOT: usize = 20;
+const CANDIDATES_A_PIVOT: usize = 10;
 
 pub(super) const ENTRY: Entry = Entry {
     name: "landmarks",
@@ -36,7 +36,7 @@ impl Method for Landmarks {
     fn fit(&self, task: &Task) -> Result<Solution> {
         let (support, expansion) = match task.target.unwrap_or(Target::Fidelity(FIDELITY)) {
             Target::Support(m) => {
-                let support = pivots(task, m)?;
+                let support = better(task, pivots(task, m)?)?;
                 let expansion = refit(task, &support)?;
                 (support, expansion)
             }
@@ -76,6 +76,21 @@ fn pivots(task: &Task, m: usize) -> Result<Vec<usize>> {
     Ok(pivots)
 }
 
+/// The pivots, or as many rows drawn uniformly, whichever captures more on the reference rows: pivots win on most
+/// tables, a uniform draw where variance is spread evenly and the pivots run after outliers.
+fn better(task: &Task, pivots: Vec<usize>) -> Result<Vec<usize>> {
+    if pivots.len() == task.points.n() {
+        return Ok(pivots);
+    }
+    let uniform = Random::new(task.seed, 10).sample(task.points.n(), pivots.len());
+    let sample = task.points.select(&task.reference()?.rows);
+    let captured = |rows: &[usize]| -> Result<f64> {
+        let support = task.points.select(rows);
+        Ok(ritz(task.kernel, &sample, &support, task.q, task.center, task.watch)?.values.iter().sum())
+    };
+    Ok(if captured(&pivots)? >= captured(&uniform)? { pivots } else { uniform })
+}
+
 /// The fewest pivots, in the order they are drawn, whose span holds the fidelity.
 fn smallest(task: &Task, fidelity: f64) -> Result<(Vec<usize>, Expansion)> {
     let reference = task.reference()?;
@@ -84,7 +99,7 @@ fn smallest(task: &Task, fidelity: f64) -> Result<(Vec<usize>, Expansion)> {
     let (factor, t) = loop {
         let stop = Stop { rank, residual: 0.0 };
         let factor = Factor::pivoted(task.kernel, &sample, stop, task.seed, task.watch)?;
-        let t = scatter(&factor, task.center);
+        let (t, _) = factor.scatter(task.center);
         if factor.rank() < rank || share(&t, factor.rank(), task, reference)? >= fidelity {
             break (factor, t);
         }
@@ -109,29 +124,6 @@ fn smallest(task: &Task, fidelity: f64) -> Result<(Vec<usize>, Expansion)> {
         }
         high = (high + 1 + high / 20).min(factor.rank());
     }
-}
-
-/// `T = F̃ᵀF̃`
-fn scatter(factor: &Factor, center: bool) -> Mat<f64> {
-    let (n, r) = (factor.n(), factor.rank());
-    let (mut t, sums) = blocks::sum(
-        n,
-        || (Mat::<f64>::zeros(r, r), vec![0.0; r]),
-        |(t, sums), rows| {
-            let f = factor.block(&rows);
-            dense::add_gram(t, f);
-            sums.iter_mut().enumerate().for_each(|(k, s)| *s += f.col(k).sum());
-        },
-        |(t, sums), (other, more)| {
-            *t += other;
-            sums.iter_mut().zip(more).for_each(|(s, v)| *s += v);
-        },
-    );
-    dense::mirror(&mut t);
-    if center {
-        t = Mat::from_fn(r, r, |i, j| t[(i, j)] - sums[i] * sums[j] / n as f64);
-    }
-    t
 }
 
 /// Fidelity of the first `m` pivots on the reference rows.
