@@ -156,6 +156,12 @@ fn product<'py>(
     multiply(py, spec_text, &x, &z, weights, single)
 }
 
+/// Does `rounds` rounds of multiply-adds on every thread; returns how many they were.
+#[pyfunction]
+fn multiply_adds(py: Python<'_>, single: bool, rounds: usize) -> u64 {
+    py.detach(|| skpca::multiply_adds(precision(single), rounds))
+}
+
 fn multiply<'py>(
     py: Python<'py>,
     spec_text: &str,
@@ -184,5 +190,6 @@ fn _core(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_class::<Model>()?;
     module.add_function(wrap_pyfunction!(fit, module)?)?;
     module.add_function(wrap_pyfunction!(kernel, module)?)?;
+    module.add_function(wrap_pyfunction!(multiply_adds, module)?)?;
     module.add_function(wrap_pyfunction!(product, module)?)
 }

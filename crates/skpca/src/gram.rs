@@ -289,6 +289,30 @@ impl Basis {
     }
 }
 
+/// Does nothing but fused multiply-adds, on every thread and in the tiles of the hot loop, and returns how many: the
+/// limit that benchmarks compare the hot loop with.
+pub fn multiply_adds(precision: Precision, rounds: usize) -> u64 {
+    match precision {
+        Precision::Double => multiply_adds_in::<f64>(rounds),
+        Precision::Single => multiply_adds_in::<f32>(rounds),
+    }
+}
+
+fn multiply_adds_in<E: Element>(rounds: usize) -> u64 {
+    let tiles = E::tiles(Level::best());
+    let length = 128;
+    let on_each = rayon::broadcast(|_| {
+        let zeros = |count| vec![E::default(); count];
+        let (k, a, mut out) =
+            (zeros(length * tiles.rows), zeros(length * tiles.points), zeros(tiles.points * tiles.rows));
+        for _ in 0..rounds {
+            tiles.product_panel(length, tiles.points, &k, std::hint::black_box(&a), &mut out);
+        }
+        (rounds * length * tiles.rows * tiles.points) as u64
+    });
+    on_each.iter().sum()
+}
+
 /// How rows become packed coordinates: the table in the module's head.
 struct Coordinates {
     form: Form,

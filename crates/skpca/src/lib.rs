@@ -75,7 +75,7 @@ pub use columns::{Columns, Scaling};
 pub use error::{Error, Result};
 pub use factor::{Factor, Stop};
 pub use fit::Fit;
-pub use gram::{Basis, Precision, Weights};
+pub use gram::{Basis, Precision, Weights, multiply_adds};
 pub use method::{Report, Target};
 pub use model::{Model, Parts, Scores};
 pub use points::Points;

@@ -1,5 +1,5 @@
 """Sparse kernel PCA: features and novelty scores from a handful of points."""
 
-from ._core import Model, fit, kernel, product
+from ._core import Model, fit, kernel, multiply_adds, product
 
-__all__ = ["Model", "fit", "kernel", "product"]
+__all__ = ["Model", "fit", "kernel", "multiply_adds", "product"]
