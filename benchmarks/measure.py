@@ -8,21 +8,16 @@ from dataclasses import dataclass
 from importlib.metadata import version
 
 
-PAUSE = 0.2
-
-
 def interleaved(calls, repeats):
     """Seconds of each call, `repeats` times over: a, b, c, a, b, c, …
 
-    A machine that slows down half-way then slows all of them. Each is called once before, untimed, and after a pause:
-    the threads of a BLAS spin for a while after their work, on the cores of whoever comes next.
+    A machine that slows down half-way then slows all of them. Each is called once before, untimed.
     """
     for call in calls.values():
         call()
     seconds = {name: [] for name in calls}
     for _ in range(repeats):
         for name, call in calls.items():
-            time.sleep(PAUSE)
             start = time.perf_counter()
             call()
             seconds[name].append(time.perf_counter() - start)

@@ -36,6 +36,8 @@ def limit_threads(count):
     """Must come before numpy is imported: its thread pool is made then."""
     for name in ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "RAYON_NUM_THREADS"):
         os.environ[name] = str(count)
+    # The threads of OpenBLAS spin after their work, on the cores of whoever is timed next; they need not.
+    os.environ["OPENBLAS_THREAD_TIMEOUT"] = "4"
 
 
 def show_machine(machine, options):

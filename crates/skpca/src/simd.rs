@@ -203,7 +203,6 @@ unsafe fn kernel_panel<V: Vector, const NP: usize, const GROUP: usize, const MAN
     let rows = RV * V::LANES;
     // SAFETY: `Tiles::kernel_panel` checked the lengths.
     unsafe {
-        let constants = V::constants();
         for p in 0..panel.point_term.len() / NP {
             let out = out.as_mut_ptr().add(p * NP * rows);
             let z = panel.z.as_ptr().add(p * panel.depth * NP);
@@ -215,15 +214,33 @@ unsafe fn kernel_panel<V: Vector, const NP: usize, const GROUP: usize, const MAN
             } else {
                 add_stored(&mut acc, out);
             }
-            // A few points at a time through the polynomial: one would wait for itself, all would not fit the registers.
-            for j in (0..NP).step_by(GROUP) {
-                let group: [[V; RV]; GROUP] = std::array::from_fn(|g| acc[j + g]);
-                let group = if EXP2 { V::exp2(group, &constants) } else { group };
-                for (g, sums) in group.into_iter().enumerate() {
-                    let mean = V::splat(*panel.means.as_ptr().add(p * NP + j + g));
-                    for (v, value) in sums.into_iter().enumerate() {
-                        value.sub(mean).store(out.add((j + g) * rows + v * V::LANES));
-                    }
+            for (j, sums) in acc.into_iter().enumerate() {
+                for (v, sum) in sums.into_iter().enumerate() {
+                    sum.store(out.add(j * rows + v * V::LANES));
+                }
+            }
+        }
+        finish::<V, GROUP, EXP2>(panel.means, out.as_mut_ptr());
+    }
+}
+
+/// `out[j][i] = g(out[j][i]) − μ_j`, in a pass of its own: with the sums still in registers, the polynomials of several
+/// vectors would not fit beside them. `GROUP` points at a time, because one vector alone waits for itself.
+#[inline(always)]
+unsafe fn finish<V: Vector, const GROUP: usize, const EXP2: bool>(means: &[V::E], out: *mut V::E) {
+    // SAFETY: the caller has RV vectors for every mean, and a multiple of GROUP of them.
+    unsafe {
+        let constants = V::constants();
+        for j in (0..means.len()).step_by(GROUP) {
+            let at = |g: usize, v: usize| out.add(((j + g) * RV + v) * V::LANES);
+            let mut group: [[V; RV]; GROUP] = std::array::from_fn(|g| std::array::from_fn(|v| V::load(at(g, v))));
+            if EXP2 {
+                group = V::exp2(group, &constants);
+            }
+            for (g, sums) in group.into_iter().enumerate() {
+                let mean = V::splat(*means.as_ptr().add(j + g));
+                for (v, value) in sums.into_iter().enumerate() {
+                    value.sub(mean).store(at(g, v));
                 }
             }
         }
@@ -544,13 +561,13 @@ x86_vector!(
 tiles!(plain_f64, Plain<f64>, [], 4, 2, [1, 2, 3, 4]);
 tiles!(plain_f32, Plain<f32>, [], 4, 2, [1, 2, 3, 4]);
 #[cfg(target_arch = "x86_64")]
-tiles!(avx2_f64, __m256d, ["avx2,fma"], 6, 3, [1, 2, 3, 4, 5, 6]);
+tiles!(avx2_f64, __m256d, ["avx2,fma"], 6, 2, [1, 2, 3, 4, 5, 6]);
 #[cfg(target_arch = "x86_64")]
-tiles!(avx2_f32, __m256, ["avx2,fma"], 6, 3, [1, 2, 3, 4, 5, 6]);
+tiles!(avx2_f32, __m256, ["avx2,fma"], 6, 2, [1, 2, 3, 4, 5, 6]);
 #[cfg(target_arch = "x86_64")]
-tiles!(avx512_f64, __m512d, ["avx512f"], 12, 3, [1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12]);
+tiles!(avx512_f64, __m512d, ["avx512f"], 12, 2, [1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12]);
 #[cfg(target_arch = "x86_64")]
-tiles!(avx512_f32, __m512, ["avx512f"], 12, 3, [1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12]);
+tiles!(avx512_f32, __m512, ["avx512f"], 12, 2, [1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12]);
 
 impl Element for f64 {
     fn from_f64(value: f64) -> f64 {
