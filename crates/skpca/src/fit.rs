@@ -14,10 +14,11 @@ use crate::random::Random;
 use crate::spec::Spec;
 use crate::watch::Watch;
 
-/// Training rows that are scored for threshold and p-values: all up to this many, fewer if the support is so large
-/// that this many kernel values would not do.
+/// Training rows that are scored for threshold and p-values: all up to this many, fewer (but a thousand) where that
+/// would take more multiply-adds than this.
 const SCORED: usize = 20_000;
-const SCORED_VALUES: usize = 100_000_000;
+const SCORED_WORK: usize = 3_000_000_000;
+
 /// Up to this many rows `‖φ̄‖²` is computed exactly; above, its loss is bounded.
 const EXACT_MEAN: usize = 5000;
 
@@ -175,8 +176,8 @@ impl Fit {
             scores: Scores::new(vec![0.0], self.quantile),
             report,
         };
-        let scored = SCORED.min(SCORED_VALUES / parts.support.n());
-        let sample = Random::new(self.seed, 6).sample(n, scored.max(1000));
+        let scored = SCORED.min(SCORED_WORK / (parts.support.n() * (parts.support.d() + 20))).max(1000);
+        let sample = Random::new(self.seed, 6).sample(n, scored);
         Model::new(parts)?.settled(&task.points.select(&sample), self.quantile)
     }
 }

@@ -6,8 +6,8 @@
 //!                   C = Σ_j (k_z(x_j) − μ)(k_z(x_j) − μ)ᵀ,  μ = (1/n) Σ_j k_z(x_j)
 //! ```
 
-use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::sync::{Arc, OnceLock};
 
 use faer::{Mat, MatRef};
 use rayon::prelude::*;
@@ -308,6 +308,8 @@ pub(crate) struct KernelOperator<'a> {
     basis: Basis,
     center: bool,
     stored: Option<Vec<Mat<f64>>>,
+    /// `K 1 / n`, a by-product of the first centred product.
+    means: OnceLock<Vec<f64>>,
 }
 
 impl<'a> KernelOperator<'a> {
@@ -320,11 +322,24 @@ impl<'a> KernelOperator<'a> {
                 k
             })
         });
-        KernelOperator { points, basis, center, stored }
+        KernelOperator { points, basis, center, stored, means: OnceLock::new() }
+    }
+
+    /// `μ = K 1 / n`, or zero if not centred.
+    pub(crate) fn means(&self) -> Vec<f64> {
+        match self.center {
+            true => self.means.get_or_init(|| column(&self.plain(self.shares().as_ref()), 0)).clone(),
+            false => vec![0.0; self.dim()],
+        }
+    }
+
+    /// `1 / n`, as a column.
+    fn shares(&self) -> Mat<f64> {
+        Mat::from_fn(self.dim(), 1, |_, _| 1.0 / self.dim() as f64)
     }
 
     /// `K v` without centring.
-    pub(crate) fn plain(&self, v: MatRef<f64>) -> Mat<f64> {
+    fn plain(&self, v: MatRef<f64>) -> Mat<f64> {
         let (n, c) = (v.nrows(), v.ncols());
         let Some(stored) = &self.stored else {
             let weights = self.basis.weights(v.to_owned());
@@ -364,10 +379,22 @@ impl Operator for KernelOperator<'_> {
         }
         let mut centred = v.to_owned();
         center_columns(&mut centred);
-        let mut out = self.plain(centred.as_ref());
+        let mut out = match self.means.get() {
+            Some(_) => self.plain(centred.as_ref()),
+            // One column more costs little beside computing the kernel values for it alone.
+            None => {
+                let both = self.plain(dense::beside(centred.as_ref(), self.shares().as_ref()).as_ref());
+                let _ = self.means.set(column(&both, v.ncols()));
+                both.as_ref().subcols(0, v.ncols()).to_owned()
+            }
+        };
         center_columns(&mut out);
         out
     }
+}
+
+fn column(a: &Mat<f64>, j: usize) -> Vec<f64> {
+    a.col(j).iter().copied().collect()
 }
 
 fn center_columns(a: &mut Mat<f64>) {
@@ -441,13 +468,13 @@ pub(crate) fn ritz(
     // Dependent points may have left the kept ones in pivot order.
     let mut order: Vec<usize> = (0..m).collect();
     order.sort_by_key(|&i| kept[i]);
-    let column = |a: &Mat<f64>| order.iter().map(|&i| a[(i, 0)]).collect::<Vec<f64>>();
+    let ordered = |a: &Mat<f64>| order.iter().map(|&i| a[(i, 0)]).collect::<Vec<f64>>();
     Ok(Expansion {
         kept: order.iter().map(|&i| kept[i]).collect(),
         coefficients: Mat::from_fn(m, coefficients.ncols(), |i, j| coefficients[(order[i], j)]),
         values: pairs.values,
-        means: column(&means),
-        mean: column(&mean),
+        means: ordered(&means),
+        mean: ordered(&mean),
         residual_trace,
         trace,
     })

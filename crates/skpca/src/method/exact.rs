@@ -4,8 +4,6 @@
 //! K̃ u = λ u,   a = u / √λ,   1ᵀa = 0     so  Σ a_i φ(x_i) is the same with centred and uncentred atoms
 //! ```
 
-use faer::Mat;
-
 use super::{Entry, Method, Report, Size, Solution, Support, Target, Task};
 use crate::error::{Error, Result};
 use crate::factor::diagonal;
@@ -35,14 +33,13 @@ impl Method for Exact {
             coefficients.col_mut(j).iter_mut().for_each(|a| *a /= value.sqrt());
         }
         let share = if task.center { 1.0 / n as f64 } else { 0.0 };
-        let means = operator.plain(Mat::from_fn(n, 1, |_, _| share).as_ref());
         let report =
             Report { gap: Some(pairs.residual), rounds: pairs.rounds, converged: pairs.converged, ..Report::default() };
         let expansion = Expansion {
             kept: (0..n).collect(),
             coefficients,
             values: pairs.values,
-            means: (0..n).map(|i| means[(i, 0)]).collect(),
+            means: operator.means(),
             mean: vec![share; n],
             residual_trace: 0.0,
             trace,
