@@ -118,6 +118,8 @@ pub(crate) fn top_of_kernel(
         true => Some(Guide::new(kernel, operator.points, operator.center, seed, watch)?),
         false => None,
     };
+    // Rows that do not vary leave a guide without directions.
+    let guide = guide.filter(|guide| !guide.values.is_empty());
     iterate(operator, guide.as_ref(), q, accuracy, seed, watch)?.of_kernel(kernel, accuracy.trace)
 }
 
@@ -263,7 +265,8 @@ impl Guide {
         let factor = Factor::pivoted(kernel, points, Stop { rank: GUIDE_RANK, residual: 1e-9 }, seed, watch)?;
         let (t, mean) = factor.scatter(center);
         let (mut values, w) = dense::eigen(t.as_ref())?;
-        let count = values.iter().take_while(|v| **v > 1e-9 * values[0]).count();
+        let floor = (1e-9 * values.first().copied().unwrap_or(0.0)).max(ROUNDING * factor.trace);
+        let count = values.iter().take_while(|v| **v > floor).count();
         values.truncate(count);
         let map = Mat::from_fn(w.nrows(), count, |i, j| w[(i, j)] / values[j].sqrt());
         Ok(Guide { factor, mean, values, map })

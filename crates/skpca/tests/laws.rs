@@ -230,6 +230,19 @@ fn impossible_requests_are_refused_by_name() {
 }
 
 #[test]
+fn many_equal_rows_are_refused_not_fitted() {
+    let same = Points::new(2, [0.3, 0.7].repeat(1600)).unwrap();
+    for method in METHODS {
+        for kernel in ["rbf,gamma=1", "linear", "cosine"] {
+            let (method, kernel) = (Spec::new(method.name), kernel.parse().unwrap());
+            let fit = Fit { method, kernel, scaling: Scaling::None, ..Fit::default() };
+            let error = fit.run(&same, None, &()).err().expect("nothing varies").to_string();
+            assert!(error.starts_with("there is nothing to fit"), "{} {}: {error}", fit.method, fit.kernel);
+        }
+    }
+}
+
+#[test]
 fn rank_and_dependence_are_told() {
     let points = toys::clusters(0);
     let linear =
