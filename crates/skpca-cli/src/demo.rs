@@ -83,7 +83,7 @@ fn case(
         write_model(&model, &directory.join(file))?;
     }
     let parts = model.parts();
-    let captured = parts.variances.iter().sum::<f64>() / parts.total_variance;
+    let captured = parts.captured / parts.total_variance;
     let (m, fidelity, query) = (model.m(), parts.fidelity, query_nanoseconds(&model, points)?);
     Ok(format!(
         "  {method:<12} {asked:<15} {m:>6} {fidelity:>9.4} {captured:>9.4} {:>6.1} ms {query:>8.0} ns",

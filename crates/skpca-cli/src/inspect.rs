@@ -29,7 +29,7 @@ pub fn read_model(path: &Path) -> Result<Model, Failure> {
 pub fn summary(model: &Model) -> String {
     let parts = model.parts();
     let total = parts.total_variance;
-    let captured: f64 = parts.variances.iter().sum();
+    let captured = parts.captured;
     let mut lines = vec![
         ("method", parts.method.to_string()),
         ("kernel", parts.kernel.to_string()),

@@ -126,11 +126,11 @@ impl Fit {
         };
         let method = method::build(&self.method)?;
         let solution = method.fit(&task)?;
-        self.assemble(&task, columns, method.spec(), solution)
+        self.assemble(&task, columns, solution)
     }
 
-    fn assemble(&self, task: &Task, columns: Columns, method: Spec, solution: Solution) -> Result<Model> {
-        let Solution { support: Support::Rows(rows), expansion, mut report } = solution;
+    fn assemble(&self, task: &Task, columns: Columns, solution: Solution) -> Result<Model> {
+        let Solution { method, support: Support::Rows(rows), expansion, mut report } = solution;
         let n = task.points.n();
         let found = expansion.values.len();
         if found == 0 {
@@ -164,6 +164,8 @@ impl Fit {
             support: task.points.select(&rows),
             rows: Some(rows),
             coefficients: expansion.coefficients,
+            frame: expansion.frame,
+            captured: expansion.captured / n as f64,
             means: expansion.means,
             mean: expansion.mean,
             variances: expansion.values.iter().map(|v| v / n as f64).collect(),

@@ -2,7 +2,7 @@
 //!
 //! ```text
 //! "skpca" : checksum (8 hex digits) + JSON { version, method, kernel, columns, n, … , report }
-//! tensors : support m×d, coefficients m×q, means, mean, variances, shift, scale, scores, scores_above, rows
+//! tensors : support m×d, coefficients m×q, frame q×q′, means, mean, variances, shift, scale, scores, scores_above, rows
 //! ```
 //!
 //! One entry, because the container writes entries in no fixed order and the same model must give the same
@@ -130,6 +130,10 @@ fn tensors(parts: &Parts) -> Vec<Tensor> {
         vector("variances", &parts.variances),
     ];
     all.extend(parts.rows.iter().map(|rows| counts("rows", rows)));
+    all.extend(parts.frame.iter().map(|frame| {
+        let values = &mut (0..q).flat_map(|i| (0..frame.ncols()).map(move |k| frame[(i, k)]));
+        numbers("frame", vec![q, frame.ncols()], values)
+    }));
     all.sort_by_key(|t| t.name);
     all
 }
@@ -145,6 +149,7 @@ fn metadata(parts: &Parts) -> Value {
         "center": parts.center,
         "n": parts.n,
         "total_variance": parts.total_variance,
+        "captured": parts.captured,
         "mean_lost": parts.mean_lost,
         "fidelity": parts.fidelity,
         "seed": parts.seed,
@@ -195,12 +200,14 @@ impl Reader<'_> {
             rows: self.file.tensor("rows").is_ok().then(|| self.counts("rows")).transpose()?,
             support: Points::new(d, support)?,
             coefficients: Mat::from_fn(m, q, |i, k| coefficients[i * q + k]),
+            frame: self.frame()?,
             means: self.vector("means")?,
             mean: self.vector("mean")?,
             variances: self.vector("variances")?,
             center: self.json["center"].as_bool().ok_or_else(|| wrong("center"))?,
             n: self.whole("n")?,
             total_variance: self.number("total_variance")?,
+            captured: self.number("captured")?,
             mean_lost: self.number("mean_lost")?,
             fidelity: self.number("fidelity")?,
             seed: self.json["seed"].as_u64().ok_or_else(|| wrong("seed"))?,
@@ -213,6 +220,14 @@ impl Reader<'_> {
             },
             report: self.report()?,
         })
+    }
+
+    fn frame(&self) -> Result<Option<Mat<f64>>> {
+        if self.file.tensor("frame").is_err() {
+            return Ok(None);
+        }
+        let (rows, columns, values) = self.matrix("frame")?;
+        Ok(Some(Mat::from_fn(rows, columns, |i, k| values[i * columns + k])))
     }
 
     fn report(&self) -> Result<Report> {

@@ -59,6 +59,8 @@ mod fit;
 pub mod format;
 mod gram;
 pub mod kernel;
+#[allow(dead_code)]
+mod lasso;
 pub mod method;
 mod model;
 mod points;

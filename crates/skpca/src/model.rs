@@ -2,7 +2,7 @@
 //!
 //! ```text
 //! project(x)_k = Σ_i a_ik (k(z_i, x) − μ_i)
-//! score(x)     = k(x,x) − 2 βᵀk_z(x) + μᵀβ − ‖project(x)‖²        components are orthonormal
+//! score(x)     = k(x,x) − 2 βᵀk_z(x) + μᵀβ − ‖Eᵀ project(x)‖²     E orthonormalises the components
 //! ```
 //!
 //! The score is the squared distance of φ(x) − Pφ̄ to the span of the components (Hoffmann 2007), with the mean
@@ -11,7 +11,7 @@
 
 use std::sync::Arc;
 
-use faer::Mat;
+use faer::{ColRef, Mat};
 
 use crate::columns::Columns;
 use crate::dense;
@@ -35,14 +35,18 @@ pub struct Parts {
     pub rows: Option<Vec<usize>>,
     /// The support, m × d, scaled.
     pub support: Points<'static>,
-    /// m × q
+    /// m × q, each component of unit norm in feature space.
     pub coefficients: Mat<f64>,
+    /// q × q′ such that `coefficients · frame` are orthonormal; absent where the components themselves are.
+    pub frame: Option<Mat<f64>>,
     /// μ: mean kernel value of each support point over the training data; zero if not centred.
     pub means: Vec<f64>,
     /// β: the mean projected on the support.
     pub mean: Vec<f64>,
     /// Variance along each component, per row.
     pub variances: Vec<f64>,
+    /// Variance in the span of the components, per row.
+    pub captured: f64,
     /// Whether features are centred.
     pub center: bool,
     /// Training rows.
@@ -111,7 +115,7 @@ impl Model {
 
     /// Variance captured on the training data, summed over rows and components.
     pub fn captured(&self) -> f64 {
-        self.parts.variances.iter().sum::<f64>() * self.parts.n as f64
+        self.parts.captured * self.parts.n as f64
     }
 
     /// Features of `points`, q a row, row after row.
@@ -139,7 +143,13 @@ impl Model {
     /// The score of one row from its products with `[A β]`.
     fn novelty_of(&self, products: &[f64], x: &[f64]) -> f64 {
         let (features, mean) = products.split_at(self.q());
-        let projected: f64 = features.iter().map(|y| y * y).sum();
+        let projected: f64 = match &self.parts.frame {
+            None => features.iter().map(|y| y * y).sum(),
+            Some(frame) => {
+                let along = |e: ColRef<f64>| e.iter().zip(features).map(|(e, y)| e * y).sum::<f64>();
+                frame.col_iter().map(|e| along(e) * along(e)).sum()
+            }
+        };
         // βᵀk_z(x) is βᵀ(k_z(x) − μ), which the product gives, and μᵀβ.
         let score = self.kernel().eval(x, x) - 2.0 * mean[0] - self.mean_norm - projected;
         // Below zero by rounding only: it is a squared distance.
@@ -150,17 +160,18 @@ impl Model {
     pub(crate) fn settled(mut self, x: &Points, quantile: f64) -> Result<Model> {
         let q = self.q();
         let products = self.basis.product(x, &self.novelty, Precision::Double);
+        let rows = products.chunks_exact(q + 1).zip(x.rows());
+        let scores: Vec<f64> = rows.map(|(row, x)| self.novelty_of(row, x)).collect();
+        self.finite(&scores, 1)?;
         for k in 0..q {
             let feature = || products.iter().skip(k).step_by(q + 1);
             let largest = feature().fold(0.0_f64, |largest, y| largest.max(y.abs()));
             // Among sizes equal but for rounding, the first decides.
             if feature().find(|y| y.abs() >= (1.0 - 1e-8) * largest).is_some_and(|y| *y < 0.0) {
                 self.parts.coefficients.col_mut(k).iter_mut().for_each(|a| *a = -*a);
+                self.parts.frame.iter_mut().for_each(|frame| frame.row_mut(k).iter_mut().for_each(|e| *e = -*e));
             }
         }
-        let scores: Vec<f64> =
-            products.chunks_exact(q + 1).zip(x.rows()).map(|(row, x)| self.novelty_of(row, x)).collect();
-        self.finite(&scores, 1)?;
         self.parts.scores = Scores::new(scores, quantile);
         Model::new(self.parts)
     }
@@ -201,9 +212,14 @@ impl Parts {
                 return Err(Error::file("rows are not increasing numbers below n"));
             }
         }
+        if let Some(frame) = &self.frame {
+            shape("frame", frame.nrows(), q)?;
+            shape("frame's columns", frame.ncols(), frame.ncols().clamp(1, q))?;
+        }
         let columns = (0..q).flat_map(|j| self.coefficients.col(j).iter());
+        let columns = columns.chain(self.frame.iter().flat_map(|frame| frame.col_iter().flat_map(|c| c.iter())));
         let vectors = [&self.means, &self.mean, &self.variances, &self.columns.shift, &self.columns.scale];
-        let scalars = [self.total_variance, self.mean_lost, self.fidelity];
+        let scalars = [self.total_variance, self.captured, self.mean_lost, self.fidelity];
         if columns.chain(vectors.into_iter().flatten()).chain(&scalars).any(|v| !v.is_finite()) {
             return Err(Error::file("a value is not finite"));
         }

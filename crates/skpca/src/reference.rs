@@ -10,6 +10,7 @@
 
 use std::sync::Arc;
 
+use crate::dense;
 use crate::error::Result;
 use crate::factor::diagonal;
 use crate::gram::{Basis, Precision};
@@ -64,13 +65,17 @@ impl Reference {
             return 1.0;
         }
         if self.whole {
-            return expansion.values.iter().sum::<f64>() / self.captured;
+            return expansion.captured / self.captured;
         }
         let kept: Vec<usize> = expansion.kept.iter().map(|&i| support[i]).collect();
         let basis = Basis::new(kernel.clone(), points.select(&kept));
-        let weights = basis.weights(expansion.coefficients.clone());
+        let orthonormal = match &expansion.frame {
+            Some(frame) => dense::product(expansion.coefficients.as_ref(), frame.as_ref()),
+            None => expansion.coefficients.clone(),
+        };
+        let q = orthonormal.ncols();
+        let weights = basis.weights(orthonormal);
         let projected = basis.product(&points.select(&self.rows), &weights, Precision::Double);
-        let q = expansion.coefficients.ncols();
         let captured: f64 = (0..q).map(|k| self.scatter(projected.iter().skip(k).step_by(q).copied())).sum();
         captured / self.captured
     }

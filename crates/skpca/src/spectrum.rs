@@ -412,10 +412,14 @@ fn center_columns(a: &mut Mat<f64>) {
 pub(crate) struct Expansion {
     /// Rows of the support that are independent; the rest of the fields are over these.
     pub kept: Vec<usize>,
-    /// m × q, `bᵀ K_zz b = 1`.
+    /// m × q, of unit norm: `bᵀ K_zz b = 1`.
     pub coefficients: Mat<f64>,
+    /// q × q′, such that `coefficients · frame` are orthonormal; absent where the components themselves are.
+    pub frame: Option<Mat<f64>>,
     /// Variance sums along the components.
     pub values: Vec<f64>,
+    /// Variance sum in the span of the components.
+    pub captured: f64,
     /// `μ_i = (1/n) Σ_j k(z_i, x_j)`; zero if not centred.
     pub means: Vec<f64>,
     /// `β = K_zz⁻¹ μ`: the mean, projected on the support.
@@ -435,52 +439,121 @@ pub(crate) fn ritz(
     center: bool,
     watch: &dyn Watch,
 ) -> Result<Expansion> {
-    let (kept, l) = independent(kernel, support)?;
-    let m = kept.len();
-    let basis = Basis::new(kernel.clone(), support.select(&kept));
-    let trace: f64 = diagonal(kernel, points)?.iter().sum();
-    let n = points.n() as f64;
+    Span::new(kernel, points, support, center, watch)?.best(q)
+}
 
-    let whiten = ill_conditioned(l.as_ref());
-    check(watch, "covariance", 0.0)?;
-    let (mut c, sums) = covariance(&basis, points, whiten.then_some(l.as_ref()), watch);
-    check(watch, "covariance", 1.0)?;
-    let mut mean = Mat::from_fn(m, 1, |i, _| sums[i] / n);
-    if !whiten {
+/// The span of a support, in coordinates `y = Lᵀ a` that are orthonormal in feature space (`K_zz = L Lᵀ`).
+pub(crate) struct Span {
+    /// Independent rows of the support.
+    kept: Vec<usize>,
+    l: Mat<f64>,
+    /// `L⁻¹ C L⁻ᵀ`
+    c: Mat<f64>,
+    /// `L⁻¹ μ`; zero if not centred.
+    mean: Mat<f64>,
+    residual_trace: f64,
+    trace: f64,
+}
+
+impl Span {
+    pub(crate) fn new(
+        kernel: &Arc<dyn Kernel>,
+        points: &Points,
+        support: &Points<'static>,
+        center: bool,
+        watch: &dyn Watch,
+    ) -> Result<Span> {
+        let (kept, l) = independent(kernel, support)?;
+        let m = kept.len();
+        let basis = Basis::new(kernel.clone(), support.select(&kept));
+        let trace: f64 = diagonal(kernel, points)?.iter().sum();
+        let n = points.n() as f64;
+
+        let whiten = ill_conditioned(l.as_ref());
+        check(watch, "covariance", 0.0)?;
+        let (mut c, sums) = covariance(&basis, points, whiten.then_some(l.as_ref()), watch);
+        check(watch, "covariance", 1.0)?;
+        let mut mean = Mat::from_fn(m, 1, |i, _| sums[i] / n);
+        if !whiten {
+            dense::mirror(&mut c);
+            dense::solve_lower(l.as_ref(), c.as_mut());
+            dense::divide_by_transposed(c.as_mut(), l.as_ref());
+            dense::solve_lower(l.as_ref(), mean.as_mut());
+        }
+        let residual_trace = (trace - (0..m).map(|i| c[(i, i)]).sum::<f64>()).max(0.0);
+        if !center {
+            mean.fill(0.0);
+        }
+        for j in 0..m {
+            for i in j..m {
+                c[(i, j)] -= n * mean[(i, 0)] * mean[(j, 0)];
+            }
+        }
         dense::mirror(&mut c);
-        dense::solve_lower(l.as_ref(), c.as_mut());
-        dense::divide_by_transposed(c.as_mut(), l.as_ref());
-        dense::solve_lower(l.as_ref(), mean.as_mut());
+        Ok(Span { kept, l, c, mean, residual_trace, trace })
     }
-    let residual_trace = (trace - (0..m).map(|i| c[(i, i)]).sum::<f64>()).max(0.0);
-    if !center {
-        mean.fill(0.0);
+
+    /// The best `q` components.
+    pub(crate) fn best(self, q: usize) -> Result<Expansion> {
+        let pairs = top(&self.c, q, Accuracy { trace: self.trace, ..Accuracy::default() }, 0, &())?;
+        let mut coefficients = pairs.vectors;
+        dense::solve_lower_transposed(self.l.as_ref(), coefficients.as_mut());
+        let captured = pairs.values.iter().sum();
+        Ok(self.expansion(coefficients, None, pairs.values, captured))
     }
-    for j in 0..m {
-        for i in j..m {
-            c[(i, j)] -= n * mean[(i, 0)] * mean[(j, 0)];
+
+    /// Given components, `coefficients` over all points of the support (`k`: their kernel matrix), scaled to unit norm
+    /// and otherwise as they are; where dependent points were dropped, expressed by the others.
+    pub(crate) fn given(self, coefficients: MatRef<f64>, k: impl FnOnce() -> Mat<f64>) -> Result<Expansion> {
+        let (m, q) = (self.kept.len(), coefficients.ncols());
+        let (mut a, mut y);
+        if m == coefficients.nrows() {
+            a = Mat::from_fn(m, q, |i, j| coefficients[(self.kept[i], j)]);
+            y = dense::product(self.l.transpose(), a.as_ref());
+        } else {
+            let k = k();
+            let rows = Mat::from_fn(m, k.ncols(), |i, j| k[(self.kept[i], j)]);
+            y = dense::product(rows.as_ref(), coefficients);
+            dense::solve_lower(self.l.as_ref(), y.as_mut());
+            a = y.clone();
+            dense::solve_lower_transposed(self.l.as_ref(), a.as_mut());
+        }
+        for j in 0..q {
+            let norm = y.col(j).norm_l2();
+            y.col_mut(j).iter_mut().chain(a.col_mut(j).iter_mut()).for_each(|v| *v /= norm);
+        }
+        let (squares, e) = dense::eigen(dense::product(y.transpose(), y.as_ref()).as_ref())?;
+        let count = squares.iter().take_while(|v| **v > 1e-10 * squares[0]).count();
+        let frame = Mat::from_fn(q, count, |i, j| e[(i, j)] / squares[j].sqrt());
+        let scatter = |y: &Mat<f64>| -> Vec<f64> {
+            let cy = dense::product(self.c.as_ref(), y.as_ref());
+            (0..y.ncols()).map(|j| y.col(j).iter().zip(cy.col(j).iter()).map(|(y, c)| y * c).sum()).collect()
+        };
+        let captured = scatter(&dense::product(y.as_ref(), frame.as_ref())).iter().sum();
+        let values = scatter(&y);
+        Ok(self.expansion(a, Some(frame), values, captured))
+    }
+
+    fn expansion(self, a: Mat<f64>, frame: Option<Mat<f64>>, values: Vec<f64>, captured: f64) -> Expansion {
+        let Span { kept, l, mut mean, residual_trace, trace, .. } = self;
+        let means = dense::product(l.as_ref(), mean.as_ref());
+        dense::solve_lower_transposed(l.as_ref(), mean.as_mut());
+        // Dependent points may have left the kept ones in pivot order.
+        let mut order: Vec<usize> = (0..kept.len()).collect();
+        order.sort_by_key(|&i| kept[i]);
+        let ordered = |a: &Mat<f64>| order.iter().map(|&i| a[(i, 0)]).collect::<Vec<f64>>();
+        Expansion {
+            kept: order.iter().map(|&i| kept[i]).collect(),
+            coefficients: Mat::from_fn(kept.len(), a.ncols(), |i, j| a[(order[i], j)]),
+            frame,
+            values,
+            captured,
+            means: ordered(&means),
+            mean: ordered(&mean),
+            residual_trace,
+            trace,
         }
     }
-    dense::mirror(&mut c);
-
-    let pairs = top(&c, q, Accuracy { trace, ..Accuracy::default() }, 0, &())?;
-    let mut coefficients = pairs.vectors;
-    dense::solve_lower_transposed(l.as_ref(), coefficients.as_mut());
-    let means = dense::product(l.as_ref(), mean.as_ref());
-    dense::solve_lower_transposed(l.as_ref(), mean.as_mut());
-    // Dependent points may have left the kept ones in pivot order.
-    let mut order: Vec<usize> = (0..m).collect();
-    order.sort_by_key(|&i| kept[i]);
-    let ordered = |a: &Mat<f64>| order.iter().map(|&i| a[(i, 0)]).collect::<Vec<f64>>();
-    Ok(Expansion {
-        kept: order.iter().map(|&i| kept[i]).collect(),
-        coefficients: Mat::from_fn(m, coefficients.ncols(), |i, j| coefficients[(order[i], j)]),
-        values: pairs.values,
-        means: ordered(&means),
-        mean: ordered(&mean),
-        residual_trace,
-        trace,
-    })
 }
 
 /// The numbers of an independent subset of `support` and the Cholesky factor of its kernel matrix.

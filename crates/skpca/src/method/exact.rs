@@ -38,17 +38,15 @@ impl Method for Exact {
         let expansion = Expansion {
             kept: (0..n).collect(),
             coefficients,
+            frame: None,
+            captured: pairs.values.iter().sum(),
             values: pairs.values,
             means: operator.means(),
             mean: vec![share; n],
             residual_trace: 0.0,
             trace,
         };
-        Ok(Solution { support: Support::Rows((0..n).collect()), expansion, report })
-    }
-
-    fn spec(&self) -> Spec {
-        Spec::new("exact")
+        Ok(Solution { method: Spec::new("exact"), support: Support::Rows((0..n).collect()), expansion, report })
     }
 
     fn memory(&self, size: &Size) -> usize {

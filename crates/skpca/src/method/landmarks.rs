@@ -44,11 +44,7 @@ impl Method for Landmarks {
         };
         let support = expansion.kept.iter().map(|&i| support[i]).collect();
         let report = Report { rounds: 1, converged: true, ..Report::default() };
-        Ok(Solution { support: Support::Rows(support), expansion, report })
-    }
-
-    fn spec(&self) -> Spec {
-        Spec::new("landmarks")
+        Ok(Solution { method: Spec::new("landmarks"), support: Support::Rows(support), expansion, report })
     }
 
     fn memory(&self, size: &Size) -> usize {

@@ -37,9 +37,6 @@ pub(crate) const FIDELITY: f64 = 0.95;
 pub(crate) trait Method: Debug + Send + Sync {
     fn fit(&self, task: &Task) -> Result<Solution>;
 
-    /// Name and parameters.
-    fn spec(&self) -> Spec;
-
     /// Bytes that a fit needs beside the data, for the target given.
     fn memory(&self, size: &Size) -> usize;
 }
@@ -85,6 +82,8 @@ pub(crate) enum Support {
 
 /// A method's answer.
 pub(crate) struct Solution {
+    /// The method's name with the parameters it used, those it found included.
+    pub method: Spec,
     pub support: Support,
     pub expansion: Expansion,
     pub report: Report,
