@@ -59,7 +59,6 @@ mod fit;
 pub mod format;
 mod gram;
 pub mod kernel;
-#[allow(dead_code)]
 mod lasso;
 pub mod method;
 mod model;

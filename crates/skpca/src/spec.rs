@@ -123,6 +123,49 @@ impl Fields {
         }
     }
 
+    /// A number from 0, if given.
+    pub(crate) fn non_negative(&mut self, name: &'static str) -> Result<Option<f64>> {
+        self.checked(name, "a number from 0", |value| value.as_f64().filter(|v| *v >= 0.0 && v.is_finite()))
+    }
+
+    /// A number above 0, if given.
+    pub(crate) fn positive(&mut self, name: &'static str) -> Result<Option<f64>> {
+        self.checked(name, "a number above 0", |value| value.as_f64().filter(|v| *v > 0.0 && v.is_finite()))
+    }
+
+    /// A whole number from 0, if given; command lines spell it as any number.
+    pub(crate) fn count(&mut self, name: &'static str) -> Result<Option<usize>> {
+        let whole = |v: &f64| *v >= 0.0 && *v <= 1e15 && v.fract() == 0.0;
+        self.checked(name, "a whole number from 0", |value| value.as_f64().filter(whole).map(|v| v as usize))
+    }
+
+    /// true or false, or the default.
+    pub(crate) fn boolean(&mut self, name: &'static str, default: bool) -> Result<bool> {
+        Ok(self.checked(name, "true or false", Value::as_bool)?.unwrap_or(default))
+    }
+
+    /// One number or several, none below 0, if given: `0.1`, `[0.1, 0.2]`, or `0.1:0.2` on a command line.
+    pub(crate) fn numbers(&mut self, name: &'static str) -> Result<Option<Vec<f64>>> {
+        let all = |value: &Value| -> Option<Vec<f64>> {
+            match value {
+                Value::Array(list) => list.iter().map(Value::as_f64).collect(),
+                Value::String(text) => text.split(':').map(|part| part.parse().ok()).collect(),
+                number => number.as_f64().map(|v| vec![v]),
+            }
+        };
+        let sound = |list: &Vec<f64>| !list.is_empty() && list.iter().all(|v| *v >= 0.0 && v.is_finite());
+        self.checked(name, "a number from 0, or several (0.1:0.2)", |value| all(value).filter(sound))
+    }
+
+    fn checked<T>(
+        &mut self,
+        name: &'static str,
+        expected: &str,
+        read: impl Fn(&Value) -> Option<T>,
+    ) -> Result<Option<T>> {
+        self.value(name).map(|value| read(&value).ok_or_else(|| Error::parameter(name, &value, expected))).transpose()
+    }
+
     /// Refuses what nobody took.
     pub(crate) fn finish(self, what: &'static str) -> Result<()> {
         match self.left.into_keys().next() {

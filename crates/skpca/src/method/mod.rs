@@ -4,8 +4,13 @@
 //! report. To add one: one file, one line in [`METHODS`]; command line, bindings, file format and the law tests
 //! then know it.
 
+mod alternation;
+mod elastic_net;
 mod exact;
+mod l1;
+mod l21;
 mod landmarks;
+mod regression;
 
 use std::cell::OnceCell;
 use std::fmt::Debug;
@@ -116,7 +121,7 @@ pub struct Entry {
 }
 
 /// Every method there is.
-pub const METHODS: &[Entry] = &[exact::ENTRY, landmarks::ENTRY];
+pub const METHODS: &[Entry] = &[exact::ENTRY, landmarks::ENTRY, l1::ENTRY, l21::ENTRY, elastic_net::ENTRY];
 
 /// Builds the method that `spec` names.
 pub(crate) fn build(spec: &Spec) -> Result<Box<dyn Method>> {

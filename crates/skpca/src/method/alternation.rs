@@ -1,0 +1,468 @@
+//! The alternating scheme that Wang & Tanaka (2019) and Das, Golatkar & Awate (2018) share, on rows of the factor.
+//!
+//! ```text
+//! Obj(A, P) = ½ tr T − tr VᵀTP + ½ tr VᵀTV + ridge + penalty,    V = FᵀA,  T = F̃ᵀF̃,  PᵀP = I
+//!           = ½ tr T − tr AᵀC + ½ tr AᵀGA + penalty,             C = F T P
+//!
+//! ridge λ/2 ‖V‖²:  G = F(T + λI)Fᵀ          penalty on rows of A     (l2,1), or
+//! ridge λ/2 ‖A‖²:  G = F T Fᵀ + λI          penalty on its entries   (l1), one number a column
+//!
+//! A-step: a (group) lasso for fixed P, convex           P-step: P = polar(T V), where −tr VᵀTP = −‖TV‖_*
+//! ```
+//!
+//! Everything happens on a working set of rows: G, `T Fᵀ` and P know nothing of n. When the alternation has settled
+//! there, one product with the whole factor finds the rows that would lower the objective, and they join. The duality gap
+//! over all rows, recomputed from what is returned, is the certificate of the A-step.
+
+use std::ops::Range;
+
+use faer::{Mat, MatRef};
+use rayon::prelude::*;
+
+use crate::blocks;
+use crate::dense;
+use crate::error::Result;
+use crate::factor::Factor;
+use crate::lasso::{self, Problem};
+
+/// What a coefficient costs.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(super) enum Shape {
+    /// Rows of A: one set of points for all components.
+    Rows,
+    /// Entries of A: each component its own points.
+    Entries,
+}
+
+/// What keeps the coefficients from growing.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(super) enum Ridge {
+    /// `λ/2 ‖V‖²`, the norm in feature space.
+    Features(f64),
+    /// `λ/2 ‖A‖²`
+    Coefficients(f64),
+}
+
+/// When to stop.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Accuracy {
+    /// Relative duality gap of the A-step.
+    pub gap: f64,
+    /// P-steps at most; none leaves P at the leading eigenvectors.
+    pub rounds: usize,
+    /// One component after the other, each deflated against those before it (Wang's Algorithm 1).
+    pub sequential: bool,
+}
+
+/// The alternation has settled when P moves less than this (a column) …
+const MOVE: f64 = 1e-4;
+/// … and the objective less than this share.
+const CHANGE: f64 = 1e-8;
+/// Newton steps of an A-step.
+const STEPS: usize = 200;
+/// Passes over all rows that may enlarge the working set.
+const PASSES: usize = 100;
+/// Rows that join are no more alike than this cosine, as atoms of the regression.
+const ALIKE: f64 = 0.95;
+
+/// A minimum, or where the search for it ended.
+#[derive(Clone)]
+pub(super) struct State {
+    /// r × q, orthonormal.
+    pub p: Mat<f64>,
+    /// w × q over the working set.
+    pub a: Mat<f64>,
+    pub objective: f64,
+    /// Relative, over all rows.
+    pub gap: f64,
+    /// P-steps taken.
+    pub rounds: usize,
+    pub converged: bool,
+    /// η of the last A-step, to start the next from: one list a group of columns.
+    sizes: Vec<Vec<f64>>,
+}
+
+/// The problem on its working set.
+pub(super) struct Alternation<'a> {
+    factor: &'a Factor,
+    t: &'a Mat<f64>,
+    shape: Shape,
+    ridge: Ridge,
+    accuracy: Accuracy,
+    /// The working set: numbers of rows …
+    pub rows: Vec<usize>,
+    /// … `F_W`, w × r …
+    atoms: Mat<f64>,
+    /// … `T F_Wᵀ`, r × w …
+    images: Mat<f64>,
+    /// … and G.
+    gram: Mat<f64>,
+}
+
+impl<'a> Alternation<'a> {
+    pub(super) fn new(
+        factor: &'a Factor,
+        t: &'a Mat<f64>,
+        shape: Shape,
+        ridge: Ridge,
+        accuracy: Accuracy,
+    ) -> Alternation<'a> {
+        let (atoms, images, gram) = (Mat::zeros(0, t.nrows()), Mat::zeros(t.nrows(), 0), Mat::zeros(0, 0));
+        Alternation { factor, t, shape, ridge, accuracy, rows: Vec::new(), atoms, images, gram }
+    }
+
+    /// The largest useful penalty of each group of columns at `p`: from there on nothing is selected.
+    pub(super) fn largest_penalties(&self, p: &Mat<f64>) -> Vec<f64> {
+        let pulls = self.pulls(dense::product(self.t.as_ref(), p.as_ref()).as_ref(), &vec![1.0; self.groups(p).len()]);
+        (0..self.groups(p).len()).map(|g| pulls.iter().map(|row| row[g]).fold(0.0, f64::max)).collect()
+    }
+
+    /// Minimises at `penalties`, one a group of columns (at `start` all rows count equally; a state found before, at other
+    /// penalties, is a better start for the coefficients).
+    pub(super) fn solve(&mut self, start: &Mat<f64>, penalties: &[f64], warm: Option<&State>) -> Result<State> {
+        let mut sizes = match warm {
+            Some(state) => state.sizes.clone(),
+            None => vec![Vec::new(); self.groups(start).len()],
+        };
+        // The rows that matter at the start, before P moves.
+        let mut fixed = self.grown(start, penalties, &mut sizes, 0)?;
+        if self.accuracy.rounds > 0 {
+            fixed = self.grown(start, penalties, &mut sizes, self.accuracy.rounds)?;
+        }
+        Ok(fixed)
+    }
+
+    /// Alternates on the working set, enlarges it, and so on until no row outside wants to join.
+    fn grown(
+        &mut self,
+        start: &Mat<f64>,
+        penalties: &[f64],
+        sizes: &mut Vec<Vec<f64>>,
+        rounds: usize,
+    ) -> Result<State> {
+        let mut p = start.clone();
+        let mut taken = 0;
+        for pass in 1.. {
+            sizes.iter_mut().for_each(|sizes| sizes.resize(self.rows.len(), 0.0));
+            let mut state = match self.accuracy.sequential {
+                true => self.one_by_one(&p, penalties, sizes, rounds)?,
+                false => self.alternate(&p, &Mat::zeros(p.nrows(), 0), penalties, sizes, rounds)?,
+            };
+            taken += state.rounds;
+            let outside = self.certify(&mut state, penalties);
+            *sizes = state.sizes.clone();
+            if state.gap <= self.accuracy.gap || outside.is_empty() || pass == PASSES {
+                state.converged &= state.gap <= self.accuracy.gap;
+                state.rounds = taken;
+                return Ok(state);
+            }
+            p = state.p;
+            self.join(&outside);
+        }
+        unreachable!("the loop returns")
+    }
+
+    /// Columns that are penalised together.
+    fn groups(&self, p: &Mat<f64>) -> Vec<Range<usize>> {
+        match self.shape {
+            Shape::Rows => std::iter::once(0..p.ncols()).collect(),
+            Shape::Entries => (0..p.ncols()).map(|k| k..k + 1).collect(),
+        }
+    }
+
+    /// Algorithm 1's order: each component alternates until it settles, orthogonal to those before it.
+    fn one_by_one(&self, start: &Mat<f64>, penalties: &[f64], sizes: &[Vec<f64>], rounds: usize) -> Result<State> {
+        let mut p = Mat::zeros(start.nrows(), 0);
+        let (mut all, mut taken, mut converged) = (Vec::new(), 0, true);
+        for k in 0..start.ncols() {
+            let own = polar(start.as_ref().subcols(k, 1).to_owned(), start.as_ref().subcols(k, 1), p.as_ref())?.0;
+            let state = self.alternate(&own, &p, &penalties[k..k + 1], &sizes[k..k + 1], rounds)?;
+            p = dense::beside(p.as_ref(), state.p.as_ref());
+            all.extend(state.sizes);
+            taken += state.rounds;
+            converged &= state.converged;
+        }
+        let last = self.coefficients(&p, penalties, &all, 0.1 * self.accuracy.gap);
+        Ok(self.state(p, last, penalties, taken, converged))
+    }
+
+    /// P-steps with momentum, which is dropped when the objective rises; then a last A-step at the P that is returned.
+    fn alternate(
+        &self,
+        start: &Mat<f64>,
+        before: &Mat<f64>,
+        penalties: &[f64],
+        sizes: &[Vec<f64>],
+        rounds: usize,
+    ) -> Result<State> {
+        let tight = (1e-2 * self.accuracy.gap).min(1e-9);
+        let (mut p, mut previous) = (start.clone(), start.clone());
+        let mut sizes = sizes.to_vec();
+        let (mut best, mut momentum, mut settled) = (f64::INFINITY, 0.0, rounds == 0);
+        let mut taken = 0;
+        while taken < rounds && !settled {
+            taken += 1;
+            let ahead = match momentum > 0.0 {
+                true => {
+                    polar(
+                        &p + (&p - &previous) * faer::Scale(momentum / (momentum + 3.0)),
+                        p.as_ref(),
+                        before.as_ref(),
+                    )?
+                    .0
+                }
+                false => p.clone(),
+            };
+            let (a, tried) = self.coefficients(&ahead, penalties, &sizes, tight);
+            let (next, nuclear) =
+                polar(dense::product(self.images.as_ref(), a.as_ref()), ahead.as_ref(), before.as_ref())?;
+            let objective = self.without_p(&a, penalties) - nuclear;
+            if momentum > 0.0 && objective > best {
+                momentum = 0.0;
+                continue;
+            }
+            let moved = (&next - &ahead).norm_l2();
+            settled = momentum_done(moved, next.ncols()) && (best - objective).abs() <= CHANGE * objective.abs();
+            (previous, p, sizes, best) = (p, next, tried, objective);
+            momentum += 1.0;
+        }
+        let last = self.coefficients(&p, penalties, &sizes, 0.1 * self.accuracy.gap);
+        Ok(self.state(p, last, penalties, taken, settled))
+    }
+
+    fn state(
+        &self,
+        p: Mat<f64>,
+        (a, sizes): (Mat<f64>, Vec<Vec<f64>>),
+        penalties: &[f64],
+        rounds: usize,
+        converged: bool,
+    ) -> State {
+        let explained = inner(&a, &dense::product(self.images.transpose(), p.as_ref()));
+        let objective = self.without_p(&a, penalties) - explained;
+        State { p, a, objective, gap: f64::INFINITY, rounds, converged, sizes }
+    }
+
+    /// The A-step: A and η.
+    fn coefficients(
+        &self,
+        p: &Mat<f64>,
+        penalties: &[f64],
+        sizes: &[Vec<f64>],
+        tolerance: f64,
+    ) -> (Mat<f64>, Vec<Vec<f64>>) {
+        let c = dense::product(self.images.transpose(), p.as_ref());
+        let tp = dense::product(self.t.as_ref(), p.as_ref());
+        let groups = self.groups(p);
+        let answers: Vec<lasso::Answer> = (0..groups.len())
+            .into_par_iter()
+            .map(|g| {
+                let (from, count) = (groups[g].start, groups[g].len());
+                let (p, tp) = (p.as_ref().subcols(from, count), tp.as_ref().subcols(from, count));
+                let squared = p.col_iter().zip(tp.col_iter()).map(|(p, tp)| p.transpose() * tp).sum();
+                let (gram, correlations) = (self.gram.as_ref(), c.as_ref().subcols(from, count));
+                let problem = Problem { gram, correlations, squared, penalty: penalties[g] };
+                problem.solve(sizes[g].clone(), tolerance, STEPS)
+            })
+            .collect();
+        let mut a = Mat::zeros(self.rows.len(), p.ncols());
+        for (columns, answer) in groups.iter().zip(&answers) {
+            a.as_mut().subcols_mut(columns.start, columns.len()).copy_from(&answer.coefficients);
+        }
+        (a, answers.into_iter().map(|answer| answer.sizes).collect())
+    }
+
+    /// `½ tr T + ½ tr AᵀGA + penalty`
+    fn without_p(&self, a: &Mat<f64>, penalties: &[f64]) -> f64 {
+        let trace: f64 = (0..self.t.nrows()).map(|i| self.t[(i, i)]).sum();
+        0.5 * trace
+            + 0.5 * inner(a, &dense::product(self.gram.as_ref(), a.as_ref()))
+            + self.cost(a, penalties).iter().sum::<f64>()
+    }
+
+    /// The penalty, a group of columns.
+    fn cost(&self, a: &Mat<f64>, penalties: &[f64]) -> Vec<f64> {
+        let norms = |columns: &Range<usize>| -> f64 {
+            let part = a.as_ref().subcols(columns.start, columns.len());
+            (0..a.nrows()).map(|i| part.row(i).norm_l2()).sum()
+        };
+        self.groups(a).iter().zip(penalties).map(|(columns, penalty)| penalty * norms(columns)).collect()
+    }
+
+    /// Sets the gap over all rows; returns the rows outside the working set that would lower the objective, those that
+    /// pull most first.
+    fn certify(&self, state: &mut State, penalties: &[f64]) -> Vec<usize> {
+        let (p, a) = (&state.p, &state.a);
+        let v = dense::product(self.atoms.transpose(), a.as_ref());
+        let left = dense::product(self.t.as_ref(), (p - &v).as_ref());
+        let (features, coefficients) = match self.ridge {
+            Ridge::Features(lambda) => (lambda, 0.0),
+            Ridge::Coefficients(lambda) => (0.0, lambda),
+        };
+        let y = Mat::from_fn(left.nrows(), left.ncols(), |i, k| left[(i, k)] - features * v[(i, k)]);
+        let mut pulls = self.pulls(y.as_ref(), penalties);
+        // A coefficient's own ridge pulls back; rows outside have none.
+        let mut own = dense::product(self.atoms.as_ref(), y.as_ref());
+        own -= a * faer::Scale(coefficients);
+        let groups = self.groups(p);
+        for (w, &row) in self.rows.iter().enumerate() {
+            pulls[row] = ratios(own.as_ref(), w, &groups, penalties);
+        }
+        let (mut primal, mut dual) = (0.0, 0.0);
+        for (g, (columns, cost)) in groups.iter().zip(self.cost(a, penalties)).enumerate() {
+            let sum =
+                |x: &Mat<f64>, y: &Mat<f64>| columns.clone().map(|k| x.col(k).transpose() * y.col(k)).sum::<f64>();
+            let explained = sum(p, &left);
+            let residual = explained - sum(&v, &left) + features * sum(&v, &v) + coefficients * sum(a, a);
+            let largest = pulls.iter().map(|row| row[g]).fold(0.0, f64::max);
+            let bounds = lasso::bounds(residual, explained, cost, largest);
+            (primal, dual) = (primal + bounds.0, dual + bounds.1);
+        }
+        state.gap = lasso::gap(primal, dual);
+        let worst = |row: usize| pulls[row].iter().copied().fold(0.0, f64::max);
+        let mut outside: Vec<usize> = (0..pulls.len()).filter(|&row| worst(row) > 1.0 + 1e-10).collect();
+        let within: std::collections::HashSet<usize> = self.rows.iter().copied().collect();
+        outside.retain(|row| !within.contains(row));
+        outside.sort_by(|&i, &j| worst(j).total_cmp(&worst(i)).then(i.cmp(&j)));
+        outside
+    }
+
+    /// `‖f_iᵀ y‖ / penalty` for every row of the factor, a group of columns.
+    fn pulls(&self, y: MatRef<f64>, penalties: &[f64]) -> Vec<Vec<f64>> {
+        let groups = self.groups(&y.to_owned());
+        let parts = blocks::map(self.factor.n(), |rows| {
+            let products = dense::product(self.factor.block(&rows), y);
+            (0..rows.len()).map(|i| ratios(products.as_ref(), i, &groups, penalties)).collect::<Vec<_>>()
+        });
+        parts.concat()
+    }
+
+    /// Enlarges the working set by the first of `candidates` that are not too alike.
+    pub(super) fn join(&mut self, candidates: &[usize]) {
+        let most = 20.max(self.rows.len() / 4);
+        let r = self.t.nrows();
+        let considered = &candidates[..candidates.len().min(4 * most)];
+        let atoms = rows_of(self.factor, considered);
+        let images = dense::product(self.t.as_ref(), atoms.transpose());
+        let norm = |i: usize| (atoms.row(i) * images.col(i)).max(0.0).sqrt();
+        let mut chosen: Vec<usize> = Vec::new();
+        for i in 0..considered.len() {
+            let alike = |&j: &usize| (atoms.row(i) * images.col(j)).abs() > ALIKE * norm(i) * norm(j);
+            if chosen.len() < most && !chosen.iter().any(alike) {
+                chosen.push(i);
+            }
+        }
+        let old = self.rows.len();
+        self.rows.extend(chosen.iter().map(|&i| considered[i]));
+        let w = self.rows.len();
+        self.atoms = Mat::from_fn(w, r, |i, k| if i < old { self.atoms[(i, k)] } else { atoms[(chosen[i - old], k)] });
+        self.images =
+            Mat::from_fn(r, w, |k, i| if i < old { self.images[(k, i)] } else { images[(k, chosen[i - old])] });
+        self.gram = dense::product(self.atoms.as_ref(), self.images.as_ref());
+        match self.ridge {
+            Ridge::Features(lambda) => {
+                self.gram += dense::product(self.atoms.as_ref(), self.atoms.transpose()) * faer::Scale(lambda);
+            }
+            Ridge::Coefficients(lambda) => (0..w).for_each(|i| self.gram[(i, i)] += lambda),
+        }
+    }
+
+    /// Rows of the working set that `a` uses.
+    pub(super) fn used(&self, a: &Mat<f64>) -> Vec<usize> {
+        (0..a.nrows()).filter(|&i| a.row(i).iter().any(|v| *v != 0.0)).collect()
+    }
+
+    /// What the span of the rows `used` of the working set captures with q components (in the factor's space), or what
+    /// the components `a` over them do.
+    pub(super) fn captured(&self, used: &[usize], a: Option<&Mat<f64>>, q: usize) -> Result<f64> {
+        let f = Mat::from_fn(used.len(), self.atoms.ncols(), |i, k| self.atoms[(used[i], k)]);
+        let v = match a {
+            None => f.transpose().to_owned(),
+            Some(a) => {
+                let a = Mat::from_fn(used.len(), a.ncols(), |i, k| a[(used[i], k)]);
+                dense::product(f.transpose(), a.as_ref())
+            }
+        };
+        let tv = dense::product(self.t.as_ref(), v.as_ref());
+        let (squares, e) = dense::eigen(dense::product(v.transpose(), v.as_ref()).as_ref())?;
+        let count = squares.iter().take_while(|v| **v > 1e-12 * squares[0]).count();
+        let e = Mat::from_fn(e.nrows(), count, |i, j| e[(i, j)] / squares[j].sqrt());
+        let inner = dense::product(
+            e.transpose(),
+            dense::product(v.transpose(), dense::product(tv.as_ref(), e.as_ref()).as_ref()).as_ref(),
+        );
+        Ok(dense::eigen(inner.as_ref())?.0.iter().take(q).sum())
+    }
+}
+
+fn momentum_done(moved: f64, columns: usize) -> bool {
+    moved <= MOVE * (columns as f64).sqrt()
+}
+
+/// Rows of the factor.
+fn rows_of(factor: &Factor, rows: &[usize]) -> Mat<f64> {
+    let values: Vec<Vec<f64>> = rows.iter().map(|&i| factor.row(i)).collect();
+    Mat::from_fn(rows.len(), factor.rank(), |i, k| values[i][k])
+}
+
+fn ratios(products: MatRef<f64>, row: usize, groups: &[Range<usize>], penalties: &[f64]) -> Vec<f64> {
+    let norm =
+        |columns: &Range<usize>| columns.clone().map(|k| products[(row, k)] * products[(row, k)]).sum::<f64>().sqrt();
+    groups.iter().zip(penalties).map(|(columns, penalty)| norm(columns) / penalty).collect()
+}
+
+/// `tr AᵀB`
+fn inner(a: &Mat<f64>, b: &Mat<f64>) -> f64 {
+    (0..a.ncols()).map(|k| a.col(k).transpose() * b.col(k)).sum()
+}
+
+/// The orthonormal P that maximises `tr Pᵀb` among those orthogonal to `before`, and the maximum, the nuclear norm of b
+/// there. Directions that b leaves open stay as near to `old` as they can.
+fn polar(mut b: Mat<f64>, old: MatRef<f64>, before: MatRef<f64>) -> Result<(Mat<f64>, f64)> {
+    project_out(&mut b, before);
+    let (squares, e) = dense::eigen(dense::product(b.transpose(), b.as_ref()).as_ref())?;
+    let count = squares.iter().take_while(|s| **s > 1e-14 * squares[0] && **s > 0.0).count();
+    let nuclear = squares[..count].iter().map(|s| s.sqrt()).sum();
+    let e_first = e.as_ref().subcols(0, count);
+    let left =
+        dense::product(b.as_ref(), Mat::from_fn(e.nrows(), count, |i, j| e[(i, j)] / squares[j].sqrt()).as_ref());
+    let open = dense::product(old, e.as_ref().subcols(count, e.ncols() - count));
+    let all = orthonormal(&dense::beside(left.as_ref(), open.as_ref()), before);
+    Ok((dense::product(all.as_ref(), e.transpose()), nuclear))
+        .inspect(|_| debug_assert!(e_first.ncols() <= all.ncols()))
+}
+
+/// Gram–Schmidt, twice, orthogonal to `before` as well; a column that adds nothing is replaced by a coordinate direction.
+fn orthonormal(columns: &Mat<f64>, before: MatRef<f64>) -> Mat<f64> {
+    let (r, q) = (columns.nrows(), columns.ncols());
+    let mut out = before.to_owned();
+    let mut next = 0;
+    for k in 0..q {
+        let mut candidate = columns.as_ref().subcols(k, 1).to_owned();
+        loop {
+            let norm = candidate.norm_l2();
+            for _ in 0..2 {
+                project_out(&mut candidate, out.as_ref());
+            }
+            let left = candidate.norm_l2();
+            if left > 1e-6 * norm {
+                out = dense::beside(out.as_ref(), (candidate * faer::Scale(1.0 / left)).as_ref());
+                break;
+            }
+            if next == r {
+                // No room for another direction: there are no more than r of them.
+                return out.as_ref().subcols(before.ncols(), out.ncols() - before.ncols()).to_owned();
+            }
+            candidate = Mat::from_fn(r, 1, |i, _| if i == next { 1.0 } else { 0.0 });
+            next += 1;
+        }
+    }
+    out.as_ref().subcols(before.ncols(), q).to_owned()
+}
+
+fn project_out(b: &mut Mat<f64>, before: MatRef<f64>) {
+    if before.ncols() > 0 {
+        let overlap = dense::product(before.transpose(), b.as_ref());
+        dense::subtract_product(b.as_mut(), before, overlap.as_ref());
+    }
+}

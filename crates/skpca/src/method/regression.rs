@@ -1,0 +1,425 @@
+//! `l1`, `l21` and `elastic-net` are one method with different ridge and penalty: factor, alternate, refit.
+//!
+//! ```text
+//! F by randomly pivoted Cholesky  →  min Obj(A, P)  →  rows that A uses  →  the best components in their span, or A itself
+//! ```
+//!
+//! A target is met by moving the penalty: from the largest useful one, known in closed form, down until the target is
+//! passed, then by bisection between the last two.
+
+use faer::Mat;
+use serde_json::Value;
+
+use super::alternation::{Accuracy, Alternation, Ridge, Shape, State};
+use super::{FIDELITY, Method, Report, Size, Solution, Support, Target, Task};
+use crate::error::{Error, Result};
+use crate::factor::{Factor, Stop, gram};
+use crate::spec::{Fields, Spec};
+use crate::spectrum::{self, Expansion, Span, top};
+use crate::watch::check;
+
+/// Default ridge, as a share of the largest eigenvalue (times the mean `k(x, x)` for a ridge on coefficients).
+const RIDGE: f64 = 1e-3;
+/// Relative duality gap.
+const GAP: f64 = 1e-6;
+/// P-steps at most.
+const ROUNDS: usize = 500;
+/// Rank of the factor where nothing is said: all of it up to this many rows …
+const EXACT_ROWS: usize = 1000;
+/// … 500 above, and less where the factor would take more numbers than this.
+const RANK: usize = 500;
+const LEAST_RANK: usize = 200;
+const FACTOR: usize = 200_000_000;
+/// A path goes down to this share of the largest penalty; below it nothing is penalised.
+const SMALLEST: f64 = 1e-7;
+/// From one penalty of a path to the next …
+const STEP: f64 = 0.5;
+/// … as many as this at most …
+const TRIALS: usize = 40;
+/// … until two of them with the target between them differ by this share.
+const TIGHT: f64 = 1e-3;
+
+/// Which of the three it is.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(super) enum Kind {
+    L1,
+    L21,
+    ElasticNet,
+}
+
+/// The papers' own parameters.
+#[derive(Clone, Debug, PartialEq)]
+enum Penalty {
+    /// One number, or one a component.
+    Given(Vec<f64>),
+    /// As a share of the largest useful one.
+    Fraction(f64),
+}
+
+#[derive(Debug)]
+pub(super) struct Regression {
+    kind: Kind,
+    ridge: Option<f64>,
+    penalty: Option<Penalty>,
+    rounds: usize,
+    sequential: bool,
+    refit: bool,
+    gap: f64,
+    rank: Option<usize>,
+}
+
+impl Regression {
+    pub(super) fn build(kind: Kind, fields: &mut Fields) -> Result<Box<dyn Method>> {
+        let mut ridge = fields.non_negative("ridge")?;
+        let mut penalty = fields.numbers("penalty")?.map(Penalty::Given);
+        if let Some(share) = fields.non_negative("fraction")? {
+            refuse_both("fraction", share, penalty.is_some())?;
+            penalty = Some(Penalty::Fraction(share));
+        }
+        if kind == Kind::ElasticNet
+            && let Some(ratio) = fields.non_negative("l1_ratio")?
+        {
+            refuse_both("l1_ratio", ratio, penalty.is_some() || ridge.is_some())?;
+            if ratio > 1.0 {
+                return Err(Error::parameter("l1_ratio", ratio, "a number from 0 to 1"));
+            }
+            // Das: λ₁ = ρ, λ = (1 − ρ)/2 with the loss ‖K(α − β)‖², which is twice ours.
+            (ridge, penalty) = (Some((1.0 - ratio) / 2.0), Some(Penalty::Given(vec![ratio])));
+        }
+        let sequential = kind == Kind::L1 && fields.boolean("sequential", false)?;
+        Ok(Box::new(Regression {
+            kind,
+            ridge,
+            penalty,
+            sequential,
+            rounds: fields.count("alternations")?.unwrap_or(ROUNDS),
+            refit: fields.boolean("refit", kind == Kind::L21)?,
+            gap: fields.positive("tolerance")?.unwrap_or(GAP),
+            rank: fields.count("rank")?,
+        }))
+    }
+}
+
+fn refuse_both(name: &'static str, value: f64, other: bool) -> Result<()> {
+    match other {
+        true => Err(Error::parameter(name, value, "this or the other parameters of the penalty, not both")),
+        false => Ok(()),
+    }
+}
+
+impl Method for Regression {
+    fn fit(&self, task: &Task) -> Result<Solution> {
+        if self.penalty.is_some()
+            && let Some(target) = task.target
+        {
+            let (name, value) = match target {
+                Target::Support(m) => ("support", m as f64),
+                Target::Fidelity(f) => ("fidelity", f),
+            };
+            return Err(Error::parameter(name, value, "a target or a penalty, not both"));
+        }
+        let rank = self.rank(task.points.n(), task.target);
+        let factor = Factor::pivoted(task.kernel, task.points, Stop { rank, residual: 1e-13 }, task.seed, task.watch)?;
+        let (t, _) = factor.scatter(task.center);
+        let accuracy = spectrum::Accuracy { trace: factor.trace, ..spectrum::Accuracy::default() };
+        let pairs = top(&t, task.q, accuracy, task.seed, task.watch)?;
+        if pairs.values.is_empty() {
+            return Err(Error::NoVariance { why: "the kernel does not vary over these rows".into() });
+        }
+        let ridge = self.ridge.unwrap_or_else(|| match self.kind {
+            Kind::ElasticNet => RIDGE * pairs.values[0] * factor.trace / factor.n() as f64,
+            _ => RIDGE * pairs.values[0],
+        });
+        let (shape, ridge_of): (Shape, fn(f64) -> Ridge) = match self.kind {
+            Kind::L1 => (Shape::Entries, Ridge::Features),
+            Kind::L21 => (Shape::Rows, Ridge::Features),
+            Kind::ElasticNet => (Shape::Entries, Ridge::Coefficients),
+        };
+        let accuracy = Accuracy { gap: self.gap, rounds: self.rounds, sequential: self.sequential };
+        let alternation = Alternation::new(&factor, &t, shape, ridge_of(ridge), accuracy);
+        let captured = pairs.values.iter().sum();
+        let mut path = Path { method: self, task, factor: &factor, start: pairs.vectors, captured, ridge, alternation };
+        path.run()
+    }
+
+    fn memory(&self, size: &Size) -> usize {
+        let rank = self.rank(size.n, size.support.map(Target::Support));
+        let working = 4 * size.support.unwrap_or(10 * size.q).min(size.n);
+        8 * (size.n * (rank + size.q + 2) + 4 * rank * rank + 3 * working * (working + rank))
+    }
+}
+
+impl Regression {
+    fn rank(&self, n: usize, target: Option<Target>) -> usize {
+        let enough = match target {
+            Some(Target::Support(m)) => 2 * m,
+            _ => 0,
+        };
+        match self.rank {
+            Some(rank) => rank.clamp(1, n),
+            None if n <= EXACT_ROWS => n,
+            None => RANK.min((FACTOR / n).max(LEAST_RANK)).max(enough).min(n),
+        }
+    }
+
+    /// What the user calls the penalty is twice ours for the elastic net: Das's objective is twice ours.
+    fn unit(&self) -> f64 {
+        if self.kind == Kind::ElasticNet { 0.5 } else { 1.0 }
+    }
+}
+
+/// Penalties tried on one factor, each starting from what the others found.
+struct Path<'a> {
+    method: &'a Regression,
+    task: &'a Task<'a>,
+    factor: &'a Factor,
+    /// The leading eigenvectors of T …
+    start: Mat<f64>,
+    /// … and the sum of their eigenvalues.
+    captured: f64,
+    ridge: f64,
+    alternation: Alternation<'a>,
+}
+
+/// A model on the way.
+struct Candidate {
+    /// Rows of the data, increasing …
+    rows: Vec<usize>,
+    /// … and the coefficients of the components that are not empty.
+    a: Mat<f64>,
+    penalties: Vec<f64>,
+    report: Report,
+}
+
+impl Path<'_> {
+    fn run(&mut self) -> Result<Solution> {
+        let largest = self.alternation.largest_penalties(&self.start);
+        let most = largest.iter().copied().fold(0.0, f64::max);
+        let candidate = match (&self.method.penalty, self.task.target.unwrap_or(Target::Fidelity(FIDELITY))) {
+            (Some(Penalty::Given(numbers)), _) => {
+                let penalties = self.spread(numbers)?.iter().map(|p| self.method.unit() * p).collect();
+                self.at_given(penalties, most)?
+            }
+            (Some(Penalty::Fraction(share)), _) => self.at_given(vec![share * most; largest.len()], most)?,
+            (None, Target::Support(m)) => self.with_support(m, most)?,
+            (None, Target::Fidelity(f)) => self.with_fidelity(f, most)?,
+        };
+        self.solution(candidate)
+    }
+
+    /// One penalty a group of columns.
+    fn spread(&self, numbers: &[f64]) -> Result<Vec<f64>> {
+        let groups = if self.method.kind == Kind::L21 { 1 } else { self.start.ncols() };
+        match numbers.len() {
+            1 => Ok(vec![numbers[0]; groups]),
+            count if count == groups || (count > groups && groups == self.start.ncols()) => {
+                Ok(numbers[..groups].to_vec())
+            }
+            count => Err(Error::parameter("penalty", format!("{count} numbers"), &format!("1 number or {groups}"))),
+        }
+    }
+
+    fn at_given(&mut self, penalties: Vec<f64>, most: f64) -> Result<Candidate> {
+        if penalties.iter().all(|p| *p == 0.0) {
+            return self.unpenalised();
+        }
+        if let Some(zero) = penalties.iter().find(|p| **p <= 0.0) {
+            return Err(Error::parameter("penalty", zero, "positive numbers, or a single 0 for none"));
+        }
+        let state = self.solve(&penalties, None)?;
+        if self.alternation.used(&state.a).is_empty() {
+            let penalty = penalties.iter().copied().fold(f64::INFINITY, f64::min) / self.method.unit();
+            let why = format!(
+                "a penalty of {penalty:.6e} selects no point: it has to be below {:.6e}",
+                most / self.method.unit()
+            );
+            return Err(Error::NoVariance { why });
+        }
+        Ok(self.candidate(&state, penalties))
+    }
+
+    fn solve(&mut self, penalties: &[f64], warm: Option<&State>) -> Result<State> {
+        check(self.task.watch, "penalties", 0.5)?;
+        let start = self.start.clone();
+        self.alternation.solve(&start, penalties, warm)
+    }
+
+    /// Without a penalty A is any expansion of exact kernel PCA's directions: over the pivots, whose rows of the factor are
+    /// triangular.
+    fn unpenalised(&self) -> Result<Candidate> {
+        let pivots = &self.factor.pivots;
+        let r = pivots.len();
+        let rows: Vec<Vec<f64>> = pivots.iter().map(|&i| self.factor.row(i)).collect();
+        let l = Mat::from_fn(r, r, |i, j| if j <= i { rows[i][j] } else { 0.0 });
+        let mut a = self.start.clone();
+        crate::dense::solve_lower_transposed(l.as_ref(), a.as_mut());
+        let mut order: Vec<usize> = (0..r).collect();
+        order.sort_by_key(|&i| pivots[i]);
+        let report = Report { gap: Some(0.0), rounds: 0, converged: true, ..Report::default() };
+        Ok(Candidate {
+            rows: order.iter().map(|&i| pivots[i]).collect(),
+            a: Mat::from_fn(r, a.ncols(), |i, k| a[(order[i], k)]),
+            penalties: vec![0.0],
+            report,
+        })
+    }
+
+    fn candidate(&self, state: &State, penalties: Vec<f64>) -> Candidate {
+        let mut used = self.alternation.used(&state.a);
+        used.sort_by_key(|&w| self.alternation.rows[w]);
+        let alive: Vec<usize> = (0..state.a.ncols()).filter(|&k| state.a.col(k).iter().any(|v| *v != 0.0)).collect();
+        let mut report = Report {
+            objective: Some(state.objective / self.method.unit()),
+            gap: Some(state.gap),
+            rounds: state.rounds,
+            converged: state.converged,
+            ..Report::default()
+        };
+        if alive.len() < state.a.ncols() {
+            let (empty, all) = (state.a.ncols() - alive.len(), state.a.ncols());
+            report.notes.push(format!("{empty} of {all} components are empty at this penalty"));
+        }
+        Candidate {
+            rows: used.iter().map(|&w| self.alternation.rows[w]).collect(),
+            a: Mat::from_fn(used.len(), alive.len(), |i, k| state.a[(used[i], alive[k])]),
+            penalties,
+            report,
+        }
+    }
+
+    /// The largest support of at most `m` points that a penalty selects.
+    fn with_support(&mut self, m: usize, most: f64) -> Result<Candidate> {
+        if m >= self.factor.rank() {
+            return self.unpenalised();
+        }
+        let count = |path: &Self, state: &State| Ok(path.alternation.used(&state.a).len() as f64);
+        let found = self.search(most, m as f64 + 0.5, count, |count| count == m as f64)?;
+        match found.sparse {
+            Some((penalties, state)) if !self.alternation.used(&state.a).is_empty() => {
+                Ok(self.candidate(&state, penalties))
+            }
+            _ => Err(Error::parameter("support", m, "more points: every penalty selects more than that, or none")),
+        }
+    }
+
+    /// The smallest support that holds the fidelity, on the factor first, then on the data.
+    fn with_fidelity(&mut self, fidelity: f64, most: f64) -> Result<Candidate> {
+        let mut asked = fidelity;
+        while asked < 1.0 {
+            let found = self.search(most, asked, Self::share, |_| false)?;
+            let Some((penalties, state)) = found.dense else { break };
+            let candidate = self.candidate(&state, penalties);
+            let reached = self.measured(&candidate)?;
+            if reached >= fidelity {
+                return Ok(candidate);
+            }
+            // The factor is a little kinder than the data.
+            asked += 1.5 * (fidelity - reached).max(1e-5);
+        }
+        self.unpenalised()
+    }
+
+    fn measured(&self, candidate: &Candidate) -> Result<f64> {
+        let expansion = self.expansion(candidate)?;
+        Ok(self.task.reference()?.fidelity(self.task.kernel, self.task.points, &candidate.rows, &expansion))
+    }
+
+    /// Fidelity as the factor sees it.
+    fn share(&self, state: &State) -> Result<f64> {
+        let used = self.alternation.used(&state.a);
+        if used.is_empty() {
+            return Ok(0.0);
+        }
+        let a = (!self.method.refit).then_some(&state.a);
+        Ok(self.alternation.captured(&used, a, self.start.ncols())? / self.captured)
+    }
+
+    /// Goes down from the largest penalty until `measure`, which grows on the way, reaches `wanted`; then narrows the
+    /// bracket by interpolation, until it is tight or `done`.
+    fn search(
+        &mut self,
+        most: f64,
+        wanted: f64,
+        measure: impl Fn(&Self, &State) -> Result<f64>,
+        done: impl Fn(f64) -> bool,
+    ) -> Result<Found> {
+        let groups = if self.method.kind == Kind::L21 { 1 } else { self.start.ncols() };
+        let mut found = Found { sparse: None, dense: None };
+        // Penalty and measure on the sparse side, and on the dense one once it is known.
+        let (mut sparse, mut dense): ((f64, f64), Option<(f64, f64)>) = ((most, 0.0), None);
+        for _ in 0..TRIALS {
+            let penalty = match dense {
+                None => STEP * sparse.0,
+                Some(dense) => {
+                    let share = ((wanted - sparse.1) / (dense.1 - sparse.1)).clamp(0.1, 0.9);
+                    sparse.0.powf(1.0 - share) * dense.0.powf(share)
+                }
+            };
+            if penalty < SMALLEST * most {
+                break;
+            }
+            let warm = found.sparse.as_ref().or(found.dense.as_ref()).map(|(_, state): &(_, State)| state.clone());
+            let state = self.solve(&vec![penalty; groups], warm.as_ref())?;
+            let value = measure(self, &state)?;
+            let side = Some((vec![penalty; groups], state));
+            match value < wanted {
+                true => (sparse, found.sparse) = ((penalty, value), side),
+                false => (dense, found.dense) = (Some((penalty, value)), side),
+            }
+            if done(value) || dense.is_some_and(|dense| sparse.0 / dense.0 < 1.0 + TIGHT) {
+                break;
+            }
+        }
+        Ok(found)
+    }
+
+    fn expansion(&self, candidate: &Candidate) -> Result<Expansion> {
+        let (kernel, points) = (self.task.kernel, self.task.points);
+        let support = points.select(&candidate.rows);
+        let span = Span::new(kernel, points, &support, self.task.center, self.task.watch)?;
+        match self.method.refit {
+            true => span.best(self.start.ncols()),
+            false => span.given(candidate.a.as_ref(), || gram(kernel, &support)),
+        }
+    }
+
+    fn solution(&self, candidate: Candidate) -> Result<Solution> {
+        let expansion = self.expansion(&candidate)?;
+        let rows = expansion.kept.iter().map(|&i| candidate.rows[i]).collect();
+        Ok(Solution {
+            method: self.spec(&candidate),
+            support: Support::Rows(rows),
+            expansion,
+            report: candidate.report,
+        })
+    }
+
+    /// The method with the parameters that made this model.
+    fn spec(&self, candidate: &Candidate) -> Spec {
+        let name = match self.method.kind {
+            Kind::L1 => "l1",
+            Kind::L21 => "l21",
+            Kind::ElasticNet => "elastic-net",
+        };
+        let penalties: Vec<f64> = candidate.penalties.iter().map(|p| p / self.method.unit()).collect();
+        let equal = penalties.iter().all(|p| *p == penalties[0]);
+        let penalty = if equal { Value::from(penalties[0]) } else { Value::from(penalties) };
+        let mut spec = Spec::new(name)
+            .with("ridge", self.ridge)
+            .with("penalty", penalty)
+            .with("alternations", self.method.rounds)
+            .with("refit", self.method.refit)
+            .with("tolerance", self.method.gap)
+            .with("rank", self.factor.rank());
+        if self.method.kind == Kind::L1 {
+            spec = spec.with("sequential", self.method.sequential);
+        }
+        spec
+    }
+}
+
+/// The two sides of a target: the nearest penalties tried, and what they gave.
+struct Found {
+    sparse: Option<(Vec<f64>, State)>,
+    dense: Option<(Vec<f64>, State)>,
+}
