@@ -14,7 +14,7 @@
 //! Newton steps on g over the rows that are in use or want to be, bounded by η ≥ 0. Designs of kernel values are so badly
 //! conditioned that coordinate descent takes ten thousand sweeps where this takes twenty steps (docs/decisions/0010).
 
-use faer::{Mat, MatRef};
+use faer::{ColRef, Mat, MatRef};
 
 use crate::dense;
 
@@ -37,15 +37,11 @@ pub(crate) struct Problem<'a> {
     pub penalty: f64,
 }
 
-/// What was found, with its certificate.
+/// What was found.
 pub(crate) struct Answer {
     pub coefficients: Mat<f64>,
     /// η, to start the next problem from.
     pub sizes: Vec<f64>,
-    /// `½‖Y − R A‖² + μ Σ ‖a_i‖` …
-    pub primal: f64,
-    /// … and a lower bound of its minimum.
-    pub dual: f64,
 }
 
 /// Bounds of the minimum, from `‖Y − RA‖²`, `tr Yᵀ(Y − RA)`, `Σ μ‖a_i‖` and the largest `‖z_i‖/μ`: the residual,
@@ -70,9 +66,13 @@ struct State {
     coefficients: Mat<f64>,
     /// z
     pulls: Mat<f64>,
+    /// `‖z_i‖ / μ`
+    ratios: Vec<f64>,
     /// g(η)
     value: f64,
+    /// `½‖Y − R A‖² + μ Σ ‖a_i‖` …
     primal: f64,
+    /// … and a lower bound of its minimum.
     dual: f64,
 }
 
@@ -89,63 +89,84 @@ impl Problem<'_> {
                 None => break,
             }
         }
-        let State { sizes, coefficients, primal, dual, .. } = state;
-        Answer { coefficients, sizes, primal, dual }
+        Answer { coefficients: state.coefficients, sizes: state.sizes }
     }
 
     fn state(&self, sizes: Vec<f64>) -> State {
         let (w, q) = (sizes.len(), self.correlations.ncols());
         let active: Vec<usize> = (0..w).filter(|&i| sizes[i] > 0.0).collect();
-        let roots: Vec<f64> = active.iter().map(|&i| sizes[i].sqrt()).collect();
-        let m = active.len();
-        let inner = Mat::from_fn(m, m, |i, j| {
-            let shift = if i == j { self.penalty } else { 0.0 };
-            roots[i] * self.gram[(active[i], active[j])] * roots[j] + shift
-        });
-        // μI makes it positive definite whatever η is; were rounding to say otherwise, no rows are in use.
-        let l = dense::cholesky(inner.as_ref()).unwrap_or_else(|| Mat::identity(m, m));
-        let mut u = Mat::from_fn(m, q, |i, k| roots[i] * self.correlations[(active[i], k)]);
-        dense::solve_lower(l.as_ref(), u.as_mut());
-        dense::solve_lower_transposed(l.as_ref(), u.as_mut());
-        let a = Mat::from_fn(m, q, |i, k| roots[i] * u[(i, k)]);
-
-        let columns = Mat::from_fn(w, m, |i, j| self.gram[(i, active[j])]);
+        let (l, a) = self.inner(&sizes, &active);
         let mut pulls = self.correlations.to_owned();
-        dense::subtract_product(pulls.as_mut(), columns.as_ref(), a.as_ref());
         let mut coefficients = Mat::zeros(w, q);
-        let (mut explained, mut left, mut norms) = (0.0, 0.0, 0.0);
+        let (mut explained, mut norms) = (0.0, 0.0);
         for (i, &row) in active.iter().enumerate() {
+            let column = contiguous(self.gram.col(row));
             for k in 0..q {
-                coefficients[(row, k)] = a[(i, k)];
-                explained += a[(i, k)] * self.correlations[(row, k)];
-                left += a[(i, k)] * pulls[(row, k)];
+                let value = a[(i, k)];
+                coefficients[(row, k)] = value;
+                explained += value * self.correlations[(row, k)];
+                let pulls = pulls.col_as_slice_mut(k);
+                pulls.iter_mut().zip(column).for_each(|(z, g)| *z -= value * g);
             }
             norms += a.row(i).norm_l2();
         }
+        let mut squares = vec![0.0; w];
+        let mut left = 0.0;
+        for k in 0..q {
+            let (pulls, coefficients) = (pulls.col_as_slice(k), coefficients.col_as_slice(k));
+            squares.iter_mut().zip(pulls).for_each(|(s, z)| *s += z * z);
+            left += pulls.iter().zip(coefficients).map(|(z, a)| z * a).sum::<f64>();
+        }
+        let ratios: Vec<f64> = squares.iter().map(|s| s.sqrt() / self.penalty).collect();
         let inner = self.squared - explained;
-        let largest = (0..w).map(|i| pulls.row(i).norm_l2()).fold(0.0, f64::max) / self.penalty;
+        let largest = ratios.iter().copied().fold(0.0, f64::max);
         let (primal, dual) = bounds((inner - left).max(0.0), inner, self.penalty * norms, largest);
         let value = 0.5 * inner + 0.5 * self.penalty * sizes.iter().sum::<f64>();
-        State { sizes, active, l, coefficients, pulls, value, primal, dual }
+        State { sizes, active, l, coefficients, pulls, ratios, value, primal, dual }
+    }
+
+    /// The Cholesky factor of `μI + √η G √η` over the active rows, and their coefficients.
+    fn inner(&self, sizes: &[f64], active: &[usize]) -> (Mat<f64>, Mat<f64>) {
+        let roots: Vec<f64> = active.iter().map(|&i| sizes[i].sqrt()).collect();
+        let m = active.len();
+        let mut inner = Mat::zeros(m, m);
+        for j in 0..m {
+            let column = contiguous(self.gram.col(active[j]));
+            for i in j..m {
+                inner[(i, j)] = roots[i] * column[active[i]] * roots[j];
+            }
+            inner[(j, j)] += self.penalty;
+        }
+        // μI makes it positive definite whatever η is; were rounding to say otherwise, the step would not pay.
+        let l = dense::cholesky(inner.as_ref()).unwrap_or_else(|| Mat::identity(m, m));
+        let mut a = Mat::from_fn(m, self.correlations.ncols(), |i, k| roots[i] * self.correlations[(active[i], k)]);
+        dense::solve_lower(l.as_ref(), a.as_mut());
+        dense::solve_lower_transposed(l.as_ref(), a.as_mut());
+        for k in 0..a.ncols() {
+            a.col_as_slice_mut(k).iter_mut().zip(&roots).for_each(|(a, root)| *a *= root);
+        }
+        (l, a)
     }
 
     /// One Newton step, shortened until it pays; nothing where none does.
     fn step(&self, state: &State) -> Option<State> {
-        let w = state.sizes.len();
-        let excess = |i: usize| state.pulls.row(i).norm_l2() / self.penalty;
-        let mut enter: Vec<usize> = (0..w).filter(|&i| state.sizes[i] == 0.0 && excess(i) > 1.0 + ENTER).collect();
-        enter.sort_by(|&i, &j| excess(j).total_cmp(&excess(i)).then(i.cmp(&j)));
+        let wants = |i: &usize| state.sizes[*i] == 0.0 && state.ratios[*i] > 1.0 + ENTER;
+        let mut enter: Vec<usize> = (0..state.sizes.len()).filter(wants).collect();
+        enter.sort_by(|&i, &j| state.ratios[j].total_cmp(&state.ratios[i]).then(i.cmp(&j)));
         enter.truncate(8.max(state.active.len() / 2));
         let mut free: Vec<usize> = state.active.iter().copied().chain(enter).collect();
         free.sort_unstable();
 
-        let gradient: Vec<f64> =
-            free.iter().map(|&i| 0.5 * (self.penalty - state.pulls.row(i).squared_norm_l2() / self.penalty)).collect();
+        let slope = |&i: &usize| 0.5 * self.penalty * (1.0 - state.ratios[i] * state.ratios[i]);
+        let gradient: Vec<f64> = free.iter().map(slope).collect();
         let hessian = self.hessian(state, &free);
         let sizes: Vec<f64> = free.iter().map(|&i| state.sizes[i]).collect();
         let newton = bounded(&hessian, &gradient, &sizes);
-        let diagonal = (0..free.len()).map(|i| (sizes[i] - gradient[i] / hessian[(i, i)]).max(0.0) - sizes[i]);
-        [newton, diagonal.collect()].iter().find_map(|d| self.search(state, &free, &gradient, d))
+        self.search(state, &free, &gradient, &newton).or_else(|| {
+            let each = |i: usize| (sizes[i] - gradient[i] / hessian[(i, i)]).max(0.0) - sizes[i];
+            let diagonal: Vec<f64> = (0..free.len()).map(each).collect();
+            self.search(state, &free, &gradient, &diagonal)
+        })
     }
 
     /// Over the rows `free`.
@@ -178,7 +199,7 @@ impl Problem<'_> {
             free.iter().zip(d).for_each(|(&i, d)| sizes[i] = (sizes[i] + t * d).max(0.0));
             let next = self.state(sizes);
             let lower = next.value <= state.value + 1e-4 * t * slope && next.value < state.value;
-            (lower || (next.value <= state.value * (1.0 + 1e-13) && gap(next.primal, next.dual) < 0.9 * before))
+            (lower || (next.value <= state.value + 1e-14 * self.squared && gap(next.primal, next.dual) < 0.9 * before))
                 .then_some(next)
         })
     }
@@ -191,7 +212,8 @@ fn bounded(hessian: &Mat<f64>, gradient: &[f64], x: &[f64]) -> Vec<f64> {
     let mut d = vec![0.0; n];
     let mut free: Vec<usize> = (0..n).collect();
     let slopes = |d: &[f64]| -> Vec<f64> {
-        (0..n).map(|i| gradient[i] + hessian.col(i).iter().zip(d).map(|(h, d)| h * d).sum::<f64>()).collect()
+        let dot = |i: usize| hessian.col_as_slice(i).iter().zip(d).map(|(h, d)| h * d).sum::<f64>();
+        (0..n).map(|i| gradient[i] + dot(i)).collect()
     };
     for _ in 0..4 * n {
         let Some(go) = newton(hessian, &slopes(&d), &free) else { return d };
@@ -226,6 +248,10 @@ fn newton(hessian: &Mat<f64>, gradient: &[f64], free: &[usize]) -> Option<Vec<f6
     Some((0..free.len()).map(|i| right[(i, 0)]).collect())
 }
 
+fn contiguous(column: ColRef<'_, f64>) -> &[f64] {
+    column.try_as_col_major().expect("matrices are stored by columns").as_slice()
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -249,15 +275,16 @@ mod tests {
         let squared = y.squared_norm_l2();
         let problem = Problem { gram: gram.as_ref(), correlations: correlations.as_ref(), squared, penalty };
         let answer = problem.solve(vec![0.0; w], 1e-10, 200);
+        let state = problem.state(answer.sizes.clone());
         let case = format!("w {w} q {q} width {width} share {share}");
-        assert!(gap(answer.primal, answer.dual) <= 1e-10, "{case}: {}", gap(answer.primal, answer.dual));
+        assert!(gap(state.primal, state.dual) <= 1e-10, "{case}: {}", gap(state.primal, state.dual));
         // The certificate, from the design itself.
         let a = &answer.coefficients;
         let residual = &y - dense::product(r.as_ref(), a.as_ref());
         let pulls = dense::product(r.transpose(), residual.as_ref());
         let norms: f64 = (0..w).map(|i| a.row(i).norm_l2()).sum();
         let primal = 0.5 * residual.squared_norm_l2() + penalty * norms;
-        assert!((primal / answer.primal - 1.0).abs() < 1e-9, "{case}");
+        assert!((primal / state.primal - 1.0).abs() < 1e-9, "{case}");
         for i in 0..w {
             let pull = pulls.row(i).norm_l2() / penalty;
             assert!(pull < 1.0 + 1e-5, "{case}: row {i} pulls {pull}");
@@ -305,8 +332,8 @@ mod tests {
         let correlations = dense::product(r.transpose(), y.as_ref());
         let at = |penalty, sizes| {
             let squared = y.squared_norm_l2();
-            Problem { gram: gram.as_ref(), correlations: correlations.as_ref(), squared, penalty }
-                .solve(sizes, 1e-12, 200)
+            let problem = Problem { gram: gram.as_ref(), correlations: correlations.as_ref(), squared, penalty };
+            problem.state(problem.solve(sizes, 1e-12, 200).sizes)
         };
         let first = at(1.0, vec![0.0; 50]);
         let (warm, cold) = (at(0.1, first.sizes), at(0.1, vec![0.0; 50]));

@@ -16,7 +16,7 @@
 
 use std::ops::Range;
 
-use faer::{Mat, MatRef};
+use faer::{Mat, MatRef, Scale};
 use rayon::prelude::*;
 
 use crate::blocks;
@@ -54,10 +54,19 @@ pub(super) struct Accuracy {
     pub sequential: bool,
 }
 
-/// The alternation has settled when P moves less than this (a column) …
-const MOVE: f64 = 1e-4;
-/// … and the objective less than this share.
-const CHANGE: f64 = 1e-8;
+/// When an alternation ends: after so many P-steps, or when P moves less than `moved` (a column) and the objective falls
+/// by less than `change` (a share).
+#[derive(Clone, Copy)]
+struct Effort {
+    rounds: usize,
+    moved: f64,
+    change: f64,
+}
+
+/// What a result has to meet …
+const TIGHT: Effort = Effort { rounds: 0, moved: 1e-4, change: 1e-8 };
+/// … and what is enough to see which rows matter.
+const LOOSE: Effort = Effort { rounds: 0, moved: 1e-2, change: 1e-6 };
 /// Newton steps of an A-step.
 const STEPS: usize = 200;
 /// Passes over all rows that may enlarge the working set.
@@ -117,19 +126,20 @@ impl<'a> Alternation<'a> {
         (0..self.groups(p).len()).map(|g| pulls.iter().map(|row| row[g]).fold(0.0, f64::max)).collect()
     }
 
-    /// Minimises at `penalties`, one a group of columns (at `start` all rows count equally; a state found before, at other
-    /// penalties, is a better start for the coefficients).
+    /// Minimises at `penalties`, one a group of columns, with P from `start`; coefficients found before, at other
+    /// penalties, are a good start too.
     pub(super) fn solve(&mut self, start: &Mat<f64>, penalties: &[f64], warm: Option<&State>) -> Result<State> {
-        let mut sizes = match warm {
-            Some(state) => state.sizes.clone(),
-            None => vec![Vec::new(); self.groups(start).len()],
-        };
-        // The rows that matter at the start, before P moves.
-        let mut fixed = self.grown(start, penalties, &mut sizes, 0)?;
-        if self.accuracy.rounds > 0 {
-            fixed = self.grown(start, penalties, &mut sizes, self.accuracy.rounds)?;
+        let sizes = warm.map_or_else(|| vec![Vec::new(); self.groups(start).len()], |state| state.sizes.clone());
+        // First the rows that matter before P moves, then those that matter when it has nearly settled.
+        let fixed = self.grown(start, penalties, sizes, Effort { rounds: 0, ..TIGHT })?;
+        if self.accuracy.rounds == 0 {
+            return Ok(fixed);
         }
-        Ok(fixed)
+        let rough = self.grown(start, penalties, fixed.sizes, Effort { rounds: self.accuracy.rounds, ..LOOSE })?;
+        let rounds = self.accuracy.rounds.saturating_sub(rough.rounds);
+        let mut state = self.grown(&rough.p, penalties, rough.sizes, Effort { rounds, ..TIGHT })?;
+        state.rounds += rough.rounds;
+        Ok(state)
     }
 
     /// Alternates on the working set, enlarges it, and so on until no row outside wants to join.
@@ -137,26 +147,26 @@ impl<'a> Alternation<'a> {
         &mut self,
         start: &Mat<f64>,
         penalties: &[f64],
-        sizes: &mut Vec<Vec<f64>>,
-        rounds: usize,
+        mut sizes: Vec<Vec<f64>>,
+        mut effort: Effort,
     ) -> Result<State> {
         let mut p = start.clone();
         let mut taken = 0;
         for pass in 1.. {
             sizes.iter_mut().for_each(|sizes| sizes.resize(self.rows.len(), 0.0));
             let mut state = match self.accuracy.sequential {
-                true => self.one_by_one(&p, penalties, sizes, rounds)?,
-                false => self.alternate(&p, &Mat::zeros(p.nrows(), 0), penalties, sizes, rounds)?,
+                true => self.one_by_one(&p, penalties, &sizes, effort)?,
+                false => self.alternate(&p, &Mat::zeros(p.nrows(), 0), penalties, &sizes, effort)?,
             };
             taken += state.rounds;
+            effort.rounds = effort.rounds.saturating_sub(state.rounds);
             let outside = self.certify(&mut state, penalties);
-            *sizes = state.sizes.clone();
             if state.gap <= self.accuracy.gap || outside.is_empty() || pass == PASSES {
                 state.converged &= state.gap <= self.accuracy.gap;
                 state.rounds = taken;
                 return Ok(state);
             }
-            p = state.p;
+            (p, sizes) = (state.p, state.sizes);
             self.join(&outside);
         }
         unreachable!("the loop returns")
@@ -171,15 +181,16 @@ impl<'a> Alternation<'a> {
     }
 
     /// Algorithm 1's order: each component alternates until it settles, orthogonal to those before it.
-    fn one_by_one(&self, start: &Mat<f64>, penalties: &[f64], sizes: &[Vec<f64>], rounds: usize) -> Result<State> {
+    fn one_by_one(&self, start: &Mat<f64>, penalties: &[f64], sizes: &[Vec<f64>], effort: Effort) -> Result<State> {
         let mut p = Mat::zeros(start.nrows(), 0);
         let (mut all, mut taken, mut converged) = (Vec::new(), 0, true);
         for k in 0..start.ncols() {
-            let own = polar(start.as_ref().subcols(k, 1).to_owned(), start.as_ref().subcols(k, 1), p.as_ref())?.0;
-            let state = self.alternate(&own, &p, &penalties[k..k + 1], &sizes[k..k + 1], rounds)?;
+            let column = start.as_ref().subcols(k, 1);
+            let own = polar(column.to_owned(), column, p.as_ref())?.0;
+            let state = self.alternate(&own, &p, &penalties[k..k + 1], &sizes[k..k + 1], effort)?;
             p = dense::beside(p.as_ref(), state.p.as_ref());
             all.extend(state.sizes);
-            taken += state.rounds;
+            taken = taken.max(state.rounds);
             converged &= state.converged;
         }
         let last = self.coefficients(&p, penalties, &all, 0.1 * self.accuracy.gap);
@@ -193,36 +204,32 @@ impl<'a> Alternation<'a> {
         before: &Mat<f64>,
         penalties: &[f64],
         sizes: &[Vec<f64>],
-        rounds: usize,
+        effort: Effort,
     ) -> Result<State> {
         let tight = (1e-2 * self.accuracy.gap).min(1e-9);
         let (mut p, mut previous) = (start.clone(), start.clone());
         let mut sizes = sizes.to_vec();
-        let (mut best, mut momentum, mut settled) = (f64::INFINITY, 0.0, rounds == 0);
-        let mut taken = 0;
-        while taken < rounds && !settled {
+        let (mut best, mut momentum, mut taken) = (f64::INFINITY, 0.0, 0);
+        let mut settled = effort.rounds == 0;
+        while taken < effort.rounds && !settled {
             taken += 1;
             let ahead = match momentum > 0.0 {
                 true => {
-                    polar(
-                        &p + (&p - &previous) * faer::Scale(momentum / (momentum + 3.0)),
-                        p.as_ref(),
-                        before.as_ref(),
-                    )?
-                    .0
+                    let further = &p + (&p - &previous) * Scale(momentum / (momentum + 3.0));
+                    polar(further, p.as_ref(), before.as_ref())?.0
                 }
                 false => p.clone(),
             };
             let (a, tried) = self.coefficients(&ahead, penalties, &sizes, tight);
-            let (next, nuclear) =
-                polar(dense::product(self.images.as_ref(), a.as_ref()), ahead.as_ref(), before.as_ref())?;
+            let tv = dense::product(self.images.as_ref(), a.as_ref());
+            let (next, nuclear) = polar(tv, ahead.as_ref(), before.as_ref())?;
             let objective = self.without_p(&a, penalties) - nuclear;
             if momentum > 0.0 && objective > best {
                 momentum = 0.0;
                 continue;
             }
-            let moved = (&next - &ahead).norm_l2();
-            settled = momentum_done(moved, next.ncols()) && (best - objective).abs() <= CHANGE * objective.abs();
+            settled = (&next - &ahead).norm_l2() <= effort.moved * (next.ncols() as f64).sqrt()
+                && best - objective <= effort.change * objective.abs();
             (previous, p, sizes, best) = (p, next, tried, objective);
             momentum += 1.0;
         }
@@ -303,7 +310,7 @@ impl<'a> Alternation<'a> {
         let mut pulls = self.pulls(y.as_ref(), penalties);
         // A coefficient's own ridge pulls back; rows outside have none.
         let mut own = dense::product(self.atoms.as_ref(), y.as_ref());
-        own -= a * faer::Scale(coefficients);
+        own -= a * Scale(coefficients);
         let groups = self.groups(p);
         for (w, &row) in self.rows.iter().enumerate() {
             pulls[row] = ratios(own.as_ref(), w, &groups, penalties);
@@ -361,7 +368,7 @@ impl<'a> Alternation<'a> {
         self.gram = dense::product(self.atoms.as_ref(), self.images.as_ref());
         match self.ridge {
             Ridge::Features(lambda) => {
-                self.gram += dense::product(self.atoms.as_ref(), self.atoms.transpose()) * faer::Scale(lambda);
+                self.gram += dense::product(self.atoms.as_ref(), self.atoms.transpose()) * Scale(lambda);
             }
             Ridge::Coefficients(lambda) => (0..w).for_each(|i| self.gram[(i, i)] += lambda),
         }
@@ -393,10 +400,6 @@ impl<'a> Alternation<'a> {
         );
         Ok(dense::eigen(inner.as_ref())?.0.iter().take(q).sum())
     }
-}
-
-fn momentum_done(moved: f64, columns: usize) -> bool {
-    moved <= MOVE * (columns as f64).sqrt()
 }
 
 /// Rows of the factor.
@@ -446,7 +449,7 @@ fn orthonormal(columns: &Mat<f64>, before: MatRef<f64>) -> Mat<f64> {
             }
             let left = candidate.norm_l2();
             if left > 1e-6 * norm {
-                out = dense::beside(out.as_ref(), (candidate * faer::Scale(1.0 / left)).as_ref());
+                out = dense::beside(out.as_ref(), (candidate * Scale(1.0 / left)).as_ref());
                 break;
             }
             if next == r {

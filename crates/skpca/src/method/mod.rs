@@ -11,6 +11,7 @@ mod l1;
 mod l21;
 mod landmarks;
 mod regression;
+mod threshold;
 
 use std::cell::OnceCell;
 use std::fmt::Debug;
@@ -121,7 +122,8 @@ pub struct Entry {
 }
 
 /// Every method there is.
-pub const METHODS: &[Entry] = &[exact::ENTRY, landmarks::ENTRY, l1::ENTRY, l21::ENTRY, elastic_net::ENTRY];
+pub const METHODS: &[Entry] =
+    &[exact::ENTRY, landmarks::ENTRY, l1::ENTRY, l21::ENTRY, elastic_net::ENTRY, threshold::ENTRY];
 
 /// Builds the method that `spec` names.
 pub(crate) fn build(spec: &Spec) -> Result<Box<dyn Method>> {

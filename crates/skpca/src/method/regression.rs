@@ -38,6 +38,8 @@ const STEP: f64 = 0.5;
 const TRIALS: usize = 40;
 /// … until two of them with the target between them differ by this share.
 const TIGHT: f64 = 1e-3;
+/// From a penalty that just misses a fidelity to the next.
+const NUDGE: f64 = 0.9;
 
 /// Which of the three it is.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -304,17 +306,19 @@ impl Path<'_> {
 
     /// The smallest support that holds the fidelity, on the factor first, then on the data.
     fn with_fidelity(&mut self, fidelity: f64, most: f64) -> Result<Candidate> {
-        let mut asked = fidelity;
-        while asked < 1.0 {
-            let found = self.search(most, asked, Self::share, |_| false)?;
-            let Some((penalties, state)) = found.dense else { break };
+        let mut found = self.search(most, fidelity, Self::share, |_| false)?.dense;
+        while let Some((penalties, state)) = found {
             let candidate = self.candidate(&state, penalties);
-            let reached = self.measured(&candidate)?;
-            if reached >= fidelity {
+            if self.measured(&candidate)? >= fidelity {
                 return Ok(candidate);
             }
             // The factor is a little kinder than the data.
-            asked += 1.5 * (fidelity - reached).max(1e-5);
+            let penalties: Vec<f64> = candidate.penalties.iter().map(|p| NUDGE * p).collect();
+            if penalties[0] < SMALLEST * most {
+                break;
+            }
+            let state = self.solve(&penalties, Some(&state))?;
+            found = Some((penalties, state));
         }
         self.unpenalised()
     }
@@ -335,7 +339,7 @@ impl Path<'_> {
     }
 
     /// Goes down from the largest penalty until `measure`, which grows on the way, reaches `wanted`; then narrows the
-    /// bracket by interpolation, until it is tight or `done`.
+    /// bracket by interpolation and bisection, until it is tight or `done`.
     fn search(
         &mut self,
         most: f64,
@@ -347,11 +351,13 @@ impl Path<'_> {
         let mut found = Found { sparse: None, dense: None };
         // Penalty and measure on the sparse side, and on the dense one once it is known.
         let (mut sparse, mut dense): ((f64, f64), Option<(f64, f64)>) = ((most, 0.0), None);
-        for _ in 0..TRIALS {
+        for trial in 0..TRIALS {
             let penalty = match dense {
                 None => STEP * sparse.0,
+                // Supports change in jumps: every other time the bracket is halved.
                 Some(dense) => {
-                    let share = ((wanted - sparse.1) / (dense.1 - sparse.1)).clamp(0.1, 0.9);
+                    let straight = ((wanted - sparse.1) / (dense.1 - sparse.1)).clamp(0.1, 0.9);
+                    let share = if trial % 2 == 0 { straight } else { 0.5 };
                     sparse.0.powf(1.0 - share) * dense.0.powf(share)
                 }
             };

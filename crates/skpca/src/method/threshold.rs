@@ -1,0 +1,156 @@
+//! Naive thresholding, the baseline of Das, Golatkar & Awate 2018: each component keeps its largest coefficients.
+//!
+//! ```text
+//! a_k = u_k / √λ_k,  K̃ u_k = λ_k u_k,   all but the `keep` largest |a_ik| of each component set to zero
+//! ```
+//!
+//! The eigenvectors come from the factor: `u = F̃ p / √λ` with p a leading eigenvector of T.
+
+use faer::Mat;
+
+use super::{Entry, FIDELITY, Method, Report, Size, Solution, Support, Target, Task};
+use crate::error::{Error, Result};
+use crate::factor::{Factor, Stop, gram};
+use crate::spec::Spec;
+use crate::spectrum::{Accuracy, Expansion, Span, top};
+
+/// Rank of the factor from which the eigenvectors come; exact up to as many rows.
+const RANK: usize = 1000;
+/// A search for a fidelity ends at this many points: a baseline that needs more is no sparse model.
+const MOST: usize = 4000;
+
+pub(super) const ENTRY: Entry = Entry {
+    name: "threshold",
+    about: "baseline: each component of kernel PCA keeps its largest coefficients; keep (a component), refit",
+    build: |fields| {
+        let (keep, refit) = (fields.count("keep")?, fields.boolean("refit", false)?);
+        match keep {
+            Some(0) => Err(Error::parameter("keep", 0, "a whole number from 1")),
+            _ => Ok(Box::new(Threshold { keep, refit })),
+        }
+    },
+};
+
+#[derive(Debug)]
+struct Threshold {
+    /// Coefficients a component.
+    keep: Option<usize>,
+    refit: bool,
+}
+
+impl Method for Threshold {
+    fn fit(&self, task: &Task) -> Result<Solution> {
+        let n = task.points.n();
+        let stop = Stop { rank: n.min(RANK), residual: 1e-13 };
+        let factor = Factor::pivoted(task.kernel, task.points, stop, task.seed, task.watch)?;
+        let (t, mean) = factor.scatter(task.center);
+        let pairs = top(&t, task.q, Accuracy { trace: factor.trace, ..Accuracy::default() }, task.seed, task.watch)?;
+        if pairs.values.is_empty() {
+            return Err(Error::NoVariance { why: "the kernel does not vary over these rows".into() });
+        }
+        let mut a = factor.product(pairs.vectors.as_ref());
+        for (k, value) in pairs.values.iter().enumerate() {
+            let offset: f64 = mean.iter().enumerate().map(|(i, m)| m * pairs.vectors[(i, k)]).sum();
+            a.col_mut(k).iter_mut().for_each(|a| *a = (*a - offset) / value);
+        }
+        let choice = Choice { task, refit: self.refit, order: largest_first(&a), a };
+        let keep = match (self.keep, task.target) {
+            (Some(_), Some(_)) => {
+                return Err(Error::parameter("keep", self.keep.unwrap_or(0), "a target or keep, not both"));
+            }
+            (Some(keep), None) => keep.min(n),
+            (None, Some(Target::Support(m))) => {
+                choice.last(|keep| Ok(choice.rows(keep).len() <= m))?.ok_or_else(|| {
+                    let least = choice.rows(1).len();
+                    Error::parameter("support", m, &format!("at least {least}: one point a component"))
+                })?
+            }
+            (None, target) => {
+                let fidelity = if let Some(Target::Fidelity(f)) = target { f } else { FIDELITY };
+                let short = |keep| Ok(choice.rows(keep).len() <= MOST && choice.fidelity(keep)? < fidelity);
+                choice.last(short)?.map_or(1, |keep| (keep + 1).min(n))
+            }
+        };
+        let rows = choice.rows(keep);
+        let expansion = choice.expansion(&rows, keep)?;
+        let support = expansion.kept.iter().map(|&i| rows[i]).collect();
+        Ok(Solution {
+            method: Spec::new("threshold").with("keep", keep).with("refit", self.refit),
+            support: Support::Rows(support),
+            expansion,
+            report: Report { rounds: 1, converged: true, ..Report::default() },
+        })
+    }
+
+    fn memory(&self, size: &Size) -> usize {
+        8 * size.n * (size.n.min(RANK) + 3 * size.q)
+    }
+}
+
+/// Kernel PCA's coefficients, and how many of each component to keep.
+struct Choice<'a> {
+    task: &'a Task<'a>,
+    refit: bool,
+    a: Mat<f64>,
+    /// Rows of each component, largest coefficient first.
+    order: Vec<Vec<usize>>,
+}
+
+impl Choice<'_> {
+    /// The union of the rows kept, increasing.
+    fn rows(&self, keep: usize) -> Vec<usize> {
+        let mut rows: Vec<usize> = self.order.iter().flat_map(|order| order[..keep].iter().copied()).collect();
+        rows.sort_unstable();
+        rows.dedup();
+        rows
+    }
+
+    fn expansion(&self, rows: &[usize], keep: usize) -> Result<Expansion> {
+        let Task { kernel, points, center, watch, .. } = *self.task;
+        let support = points.select(rows);
+        let span = Span::new(kernel, points, &support, center, watch)?;
+        if self.refit {
+            return span.best(self.a.ncols());
+        }
+        let mut a = Mat::zeros(rows.len(), self.a.ncols());
+        for (k, order) in self.order.iter().enumerate() {
+            for &row in &order[..keep] {
+                a[(rows.partition_point(|&r| r < row), k)] = self.a[(row, k)];
+            }
+        }
+        span.given(a.as_ref(), || gram(kernel, &support))
+    }
+
+    fn fidelity(&self, keep: usize) -> Result<f64> {
+        let rows = self.rows(keep);
+        let expansion = self.expansion(&rows, keep)?;
+        Ok(self.task.reference()?.fidelity(self.task.kernel, self.task.points, &rows, &expansion))
+    }
+
+    /// The largest number of kept coefficients for which `holds`, which once false stays so; nothing if it never does.
+    fn last(&self, holds: impl Fn(usize) -> Result<bool>) -> Result<Option<usize>> {
+        let n = self.a.nrows();
+        let (mut low, mut high) = (0, 1);
+        while high <= n && holds(high)? {
+            (low, high) = (high, 2 * high);
+        }
+        high = high.min(n + 1);
+        while low + 1 < high {
+            let middle = (low + high) / 2;
+            match holds(middle)? {
+                true => low = middle,
+                false => high = middle,
+            }
+        }
+        Ok((low > 0).then_some(low))
+    }
+}
+
+fn largest_first(a: &Mat<f64>) -> Vec<Vec<usize>> {
+    let order = |k: usize| {
+        let mut rows: Vec<usize> = (0..a.nrows()).collect();
+        rows.sort_by(|&i, &j| a[(j, k)].abs().total_cmp(&a[(i, k)].abs()).then(i.cmp(&j)));
+        rows
+    };
+    (0..a.ncols()).map(order).collect()
+}
