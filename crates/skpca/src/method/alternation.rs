@@ -14,6 +14,7 @@
 //! there, one product with the whole factor finds the rows that would lower the objective, and they join. The duality gap
 //! over all rows, recomputed from what is returned, is the certificate of the A-step.
 
+use std::collections::HashSet;
 use std::ops::Range;
 
 use faer::{Mat, MatRef, Scale};
@@ -120,26 +121,37 @@ impl<'a> Alternation<'a> {
         Alternation { factor, t, shape, ridge, accuracy, rows: Vec::new(), atoms, images, gram }
     }
 
-    /// The largest useful penalty of each group of columns at `p`: from there on nothing is selected.
-    pub(super) fn largest_penalties(&self, p: &Mat<f64>) -> Vec<f64> {
+    /// The largest useful penalty at `p`: from there on nothing is selected.
+    pub(super) fn largest_penalty(&self, p: &Mat<f64>) -> f64 {
         let pulls = self.pulls(dense::product(self.t.as_ref(), p.as_ref()).as_ref(), &vec![1.0; self.groups(p).len()]);
-        (0..self.groups(p).len()).map(|g| pulls.iter().map(|row| row[g]).fold(0.0, f64::max)).collect()
+        pulls.into_iter().fold(0.0, f64::max)
     }
 
     /// Minimises at `penalties`, one a group of columns, with P from `start`; coefficients found before, at other
     /// penalties, are a good start too.
     pub(super) fn solve(&mut self, start: &Mat<f64>, penalties: &[f64], warm: Option<&State>) -> Result<State> {
-        let sizes = warm.map_or_else(|| vec![Vec::new(); self.groups(start).len()], |state| state.sizes.clone());
-        // First the rows that matter before P moves, then those that matter when it has nearly settled.
-        let fixed = self.grown(start, penalties, sizes, Effort { rounds: 0, ..TIGHT })?;
-        if self.accuracy.rounds == 0 {
-            return Ok(fixed);
+        let mut sizes = warm.map_or_else(|| vec![Vec::new(); self.groups(start).len()], |state| state.sizes.clone());
+        if warm.is_none() || self.accuracy.rounds == 0 {
+            // The rows that matter before P moves.
+            let fixed = self.grown(start, penalties, sizes, Effort { rounds: 0, ..TIGHT })?;
+            if self.accuracy.rounds == 0 {
+                return Ok(fixed);
+            }
+            sizes = fixed.sizes;
         }
-        let rough = self.grown(start, penalties, fixed.sizes, Effort { rounds: self.accuracy.rounds, ..LOOSE })?;
+        // Then those that matter when it has nearly settled.
+        let rough = self.grown(start, penalties, sizes, Effort { rounds: self.accuracy.rounds, ..LOOSE })?;
         let rounds = self.accuracy.rounds.saturating_sub(rough.rounds);
         let mut state = self.grown(&rough.p, penalties, rough.sizes, Effort { rounds, ..TIGHT })?;
         state.rounds += rough.rounds;
         Ok(state)
+    }
+
+    fn once(&self, start: &Mat<f64>, penalties: &[f64], sizes: &[Vec<f64>], effort: Effort) -> Result<State> {
+        match self.accuracy.sequential {
+            true => self.one_by_one(start, penalties, sizes, effort),
+            false => self.alternate(start, &Mat::zeros(start.nrows(), 0), penalties, sizes, effort),
+        }
     }
 
     /// Alternates on the working set, enlarges it, and so on until no row outside wants to join.
@@ -154,10 +166,7 @@ impl<'a> Alternation<'a> {
         let mut taken = 0;
         for pass in 1.. {
             sizes.iter_mut().for_each(|sizes| sizes.resize(self.rows.len(), 0.0));
-            let mut state = match self.accuracy.sequential {
-                true => self.one_by_one(&p, penalties, &sizes, effort)?,
-                false => self.alternate(&p, &Mat::zeros(p.nrows(), 0), penalties, &sizes, effort)?,
-            };
+            let mut state = self.once(&p, penalties, &sizes, effort)?;
             taken += state.rounds;
             effort.rounds = effort.rounds.saturating_sub(state.rounds);
             let outside = self.certify(&mut state, penalties);
@@ -312,8 +321,10 @@ impl<'a> Alternation<'a> {
         let mut own = dense::product(self.atoms.as_ref(), y.as_ref());
         own -= a * Scale(coefficients);
         let groups = self.groups(p);
+        let own = ratios(own.as_ref(), &groups, penalties);
         for (w, &row) in self.rows.iter().enumerate() {
-            pulls[row] = ratios(own.as_ref(), w, &groups, penalties);
+            let count = groups.len();
+            pulls[row * count..][..count].copy_from_slice(&own[w * count..][..count]);
         }
         let (mut primal, mut dual) = (0.0, 0.0);
         for (g, (columns, cost)) in groups.iter().zip(self.cost(a, penalties)).enumerate() {
@@ -321,25 +332,25 @@ impl<'a> Alternation<'a> {
                 |x: &Mat<f64>, y: &Mat<f64>| columns.clone().map(|k| x.col(k).transpose() * y.col(k)).sum::<f64>();
             let explained = sum(p, &left);
             let residual = explained - sum(&v, &left) + features * sum(&v, &v) + coefficients * sum(a, a);
-            let largest = pulls.iter().map(|row| row[g]).fold(0.0, f64::max);
+            let largest = pulls.iter().skip(g).step_by(groups.len()).copied().fold(0.0, f64::max);
             let bounds = lasso::bounds(residual, explained, cost, largest);
             (primal, dual) = (primal + bounds.0, dual + bounds.1);
         }
         state.gap = lasso::gap(primal, dual);
-        let worst = |row: usize| pulls[row].iter().copied().fold(0.0, f64::max);
-        let mut outside: Vec<usize> = (0..pulls.len()).filter(|&row| worst(row) > 1.0 + 1e-10).collect();
-        let within: std::collections::HashSet<usize> = self.rows.iter().copied().collect();
-        outside.retain(|row| !within.contains(row));
-        outside.sort_by(|&i, &j| worst(j).total_cmp(&worst(i)).then(i.cmp(&j)));
+        let worst: Vec<f64> =
+            pulls.chunks_exact(groups.len()).map(|row| row.iter().copied().fold(0.0, f64::max)).collect();
+        let within: HashSet<usize> = self.rows.iter().copied().collect();
+        let wants = |row: &usize| worst[*row] > 1.0 + 1e-10 && !within.contains(row);
+        let mut outside: Vec<usize> = (0..worst.len()).filter(wants).collect();
+        outside.sort_by(|&i, &j| worst[j].total_cmp(&worst[i]).then(i.cmp(&j)));
         outside
     }
 
-    /// `‖f_iᵀ y‖ / penalty` for every row of the factor, a group of columns.
-    fn pulls(&self, y: MatRef<f64>, penalties: &[f64]) -> Vec<Vec<f64>> {
+    /// `‖f_iᵀ y‖ / penalty`, a group of columns, for every row of the factor, row after row.
+    fn pulls(&self, y: MatRef<f64>, penalties: &[f64]) -> Vec<f64> {
         let groups = self.groups(&y.to_owned());
         let parts = blocks::map(self.factor.n(), |rows| {
-            let products = dense::product(self.factor.block(&rows), y);
-            (0..rows.len()).map(|i| ratios(products.as_ref(), i, &groups, penalties)).collect::<Vec<_>>()
+            ratios(dense::product(self.factor.block(&rows), y).as_ref(), &groups, penalties)
         });
         parts.concat()
     }
@@ -408,10 +419,17 @@ fn rows_of(factor: &Factor, rows: &[usize]) -> Mat<f64> {
     Mat::from_fn(rows.len(), factor.rank(), |i, k| values[i][k])
 }
 
-fn ratios(products: MatRef<f64>, row: usize, groups: &[Range<usize>], penalties: &[f64]) -> Vec<f64> {
-    let norm =
-        |columns: &Range<usize>| columns.clone().map(|k| products[(row, k)] * products[(row, k)]).sum::<f64>().sqrt();
-    groups.iter().zip(penalties).map(|(columns, penalty)| norm(columns) / penalty).collect()
+/// Norms of each row's groups of columns, over the penalty of the group, row after row.
+fn ratios(products: MatRef<f64>, groups: &[Range<usize>], penalties: &[f64]) -> Vec<f64> {
+    let mut out = vec![0.0; products.nrows() * groups.len()];
+    for (g, columns) in groups.iter().enumerate() {
+        for k in columns.clone() {
+            let values = products.col(k).iter();
+            out.iter_mut().skip(g).step_by(groups.len()).zip(values).for_each(|(sum, v)| *sum += v * v);
+        }
+        out.iter_mut().skip(g).step_by(groups.len()).for_each(|sum| *sum = sum.sqrt() / penalties[g]);
+    }
+    out
 }
 
 /// `tr AᵀB`

@@ -195,14 +195,13 @@ struct Candidate {
 
 impl Path<'_> {
     fn run(&mut self) -> Result<Solution> {
-        let largest = self.alternation.largest_penalties(&self.start);
-        let most = largest.iter().copied().fold(0.0, f64::max);
+        let most = self.alternation.largest_penalty(&self.start);
         let candidate = match (&self.method.penalty, self.task.target.unwrap_or(Target::Fidelity(FIDELITY))) {
             (Some(Penalty::Given(numbers)), _) => {
                 let penalties = self.spread(numbers)?.iter().map(|p| self.method.unit() * p).collect();
                 self.at_given(penalties, most)?
             }
-            (Some(Penalty::Fraction(share)), _) => self.at_given(vec![share * most; largest.len()], most)?,
+            (Some(Penalty::Fraction(share)), _) => self.at_given(self.spread(&[share * most])?, most)?,
             (None, Target::Support(m)) => self.with_support(m, most)?,
             (None, Target::Fidelity(f)) => self.with_fidelity(f, most)?,
         };
