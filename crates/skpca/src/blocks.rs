@@ -11,11 +11,11 @@ use std::ops::Range;
 
 use rayon::prelude::*;
 
-/// Rows in a block: a block of kernel values against some hundred points stays in cache.
+/// Rows in a block: a block of kernel values against some hundred points stays in cache. Twice a chunk of the tiles.
 pub(crate) const ROWS: usize = 480;
 
 /// A sum has at most this many leaves, so at most this many partial sums are ever made.
-const LEAVES: usize = 64;
+const LEAVES: usize = 32;
 
 /// The blocks of `rows`.
 pub(crate) fn blocks(rows: Range<usize>) -> impl DoubleEndedIterator<Item = Range<usize>> {

@@ -232,3 +232,72 @@ fn total<'a>(mut lists: impl Iterator<Item = &'a Vec<Vec<f64>>>) -> Vec<Vec<f64>
     }
     sum
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::gram::Precision;
+    use crate::kernel::{self, KERNELS};
+    use crate::random::Random;
+    use crate::spec::Spec;
+
+    fn normal(count: usize) -> Vec<f64> {
+        let mut random = Random::new(8, count as u64);
+        (0..count).map(|_| random.normal()).collect()
+    }
+
+    /// Largest difference to the product that uses no symmetry, as a share of its largest value.
+    fn difference(kernel: &Arc<dyn Kernel>, points: &Points<'static>, columns: usize, store: bool) -> f64 {
+        let n = points.n();
+        let v = dense::product(
+            Mat::from_fn(n, 1, |i, _| 1.0 + (i % 7) as f64).as_ref(),
+            Mat::from_fn(1, columns, |_, c| 1.0 - 0.3 * c as f64).as_ref(),
+        );
+        let basis = Basis::new(kernel.clone(), points.clone());
+        let plain = basis.product(points, &basis.weights(v.clone()), Precision::Double);
+        let found = Symmetric::new(kernel, points, store).product(v.as_ref());
+        let largest = plain.iter().fold(0.0_f64, |a, b| a.max(b.abs()));
+        let error = |i: usize, c: usize| (found[(i, c)] - plain[i * columns + c]).abs() / largest;
+        (0..n).flat_map(|i| (0..columns).map(move |c| (i, c))).map(|(i, c)| error(i, c)).fold(0.0, f64::max)
+    }
+
+    #[test]
+    fn symmetry_changes_no_product() {
+        for entry in KERNELS {
+            for (n, d, columns) in [(2, 2, 1), (239, 3, 16), (241, 1, 7), (3000, 2, 10), (370, 200, 9)] {
+                let points = Points::new(d, normal(n * d)).unwrap();
+                let kernel = kernel::build(&Spec::new(entry.name), &points, 0).unwrap();
+                for store in [false, true] {
+                    let error = difference(&kernel, &points, columns, store);
+                    assert!(error < 1e-12, "{} n {n} d {d} columns {columns}: {error}", entry.name);
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn rows_far_out_harm_no_others() {
+        let mut values = normal(600);
+        values[599] = 1e300;
+        values[0] = -1e200;
+        let points = Points::new(2, values).unwrap();
+        let kernel = kernel::build(&"rbf,gamma=0.5".parse().unwrap(), &points, 0).unwrap();
+        let product = Symmetric::new(&kernel, &points, false).product(Mat::from_fn(300, 3, |_, _| 1.0).as_ref());
+        for i in 0..300 {
+            let sum: f64 = (0..300).map(|j| kernel.eval(points.row(i), points.row(j))).sum();
+            assert!((product[(i, 2)] - sum).abs() < 1e-11 * sum, "{i}: {} {sum}", product[(i, 2)]);
+        }
+    }
+
+    #[test]
+    fn bits_do_not_depend_on_threads() {
+        let points = Points::new(3, normal(2100)).unwrap();
+        let kernel = kernel::build(&Spec::new("rbf"), &points, 0).unwrap();
+        let v = Mat::from_fn(700, 5, |i, c| ((i * 5 + c) as f64).sin());
+        let on = |threads| {
+            let pool = rayon::ThreadPoolBuilder::new().num_threads(threads).build().unwrap();
+            pool.install(|| Symmetric::new(&kernel, &points, false).product(v.as_ref()))
+        };
+        assert_eq!(on(1), on(3));
+    }
+}
