@@ -15,7 +15,7 @@ use rayon::prelude::*;
 pub(crate) const ROWS: usize = 480;
 
 /// A sum has at most this many leaves, so at most this many partial sums are ever made.
-const LEAVES: usize = 32;
+const LEAVES: usize = 64;
 
 /// The blocks of `rows`.
 pub(crate) fn blocks(rows: Range<usize>) -> impl DoubleEndedIterator<Item = Range<usize>> {

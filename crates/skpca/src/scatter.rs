@@ -102,16 +102,15 @@ impl Scatter {
         }
     }
 
-    /// Copies panel `a` of the lanes to the other side, while it is in the first cache. Both widths are even on every
-    /// instruction set: points travel in pairs.
+    /// Copies panel `a` of the lanes to the other side, while it is in the first cache.
     fn copy(&mut self, a: usize, rows: usize) {
         let (width, height) = (self.tiles.points, self.tiles.rows);
         let lanes = &self.lanes[a * rows * height..][..rows * height];
-        for j in (a * height..((a + 1) * height).min(self.m)).step_by(2) {
+        for j in a * height..((a + 1) * height).min(self.m) {
             let (lane, point) = (j % height, j % width);
             let other = &mut self.other[j / width * rows * width..][..rows * width];
             for (to, from) in other.chunks_exact_mut(width).zip(lanes.chunks_exact(height)) {
-                to[point..point + 2].copy_from_slice(&from[lane..lane + 2]);
+                to[point] = from[lane];
             }
         }
     }
