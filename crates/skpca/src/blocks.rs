@@ -11,8 +11,8 @@ use std::ops::Range;
 
 use rayon::prelude::*;
 
-/// Rows in a block: a block of kernel values against some hundred points stays in cache.
-pub(crate) const ROWS: usize = 512;
+/// Rows in a block: a block of kernel values against some hundred points stays in cache. Twice a chunk of the tiles.
+pub(crate) const ROWS: usize = 480;
 
 /// A sum has at most this many leaves, so at most this many partial sums are ever made.
 const LEAVES: usize = 64;

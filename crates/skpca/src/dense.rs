@@ -66,11 +66,6 @@ pub(crate) fn eigen(a: MatRef<f64>) -> Result<(Vec<f64>, Mat<f64>)> {
     Ok((values, Mat::from_fn(n, n, |i, j| pairs.U()[(i, n - 1 - j)])))
 }
 
-/// Values stored row after row, as a matrix.
-pub(crate) fn from_rows(rows: usize, columns: usize, values: &[f64]) -> Mat<f64> {
-    Mat::from_fn(rows, columns, |i, j| values[i * columns + j])
-}
-
 /// Columns `[A B]`.
 pub(crate) fn beside(a: MatRef<f64>, b: MatRef<f64>) -> Mat<f64> {
     let k = a.ncols();

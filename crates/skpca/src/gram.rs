@@ -14,6 +14,8 @@
 //!
 //! A query's values depend on the query and the basis only: not on its neighbours, block or thread.
 
+mod symmetric;
+
 use std::sync::{Arc, OnceLock};
 
 use faer::{Mat, MatMut, MatRef};
@@ -23,6 +25,8 @@ use crate::kernel::cosine::inverse_norm;
 use crate::kernel::{Form, Kernel, Outer};
 use crate::points::Points;
 use crate::simd::{Element, Inner, KernelPanel, Level, Tiles};
+
+pub(crate) use symmetric::{BUNDLES, Symmetric};
 
 /// Query rows handled at a time; a multiple of every tile's rows.
 const BLOCK: usize = 64;
@@ -167,23 +171,27 @@ impl Basis {
     /// The block `K(X, Z)` itself, sequentially, into `out` (rows of X by points of Z).
     pub(crate) fn block(&self, x: &Points, mut out: MatMut<f64>) {
         assert_eq!((out.nrows(), out.ncols()), (x.n(), self.points.n()));
+        let rows = self.double.tiles.rows;
+        self.panels(x, |panel, first, values| {
+            let inside = rows.min(x.n() - panel * rows);
+            for (values, column) in values.chunks_exact(rows).zip(first..self.points.n()) {
+                let to = out.as_mut().subrows_mut(panel * rows, inside).col_mut(column);
+                let to = to.try_as_col_major_mut().expect("columns are contiguous").as_slice_mut();
+                to.copy_from_slice(&values[..inside]);
+            }
+        });
+    }
+
+    /// All kernel values, sequentially, to `take(panel, first, values)`: `values[j][i]` is of point `first + j` and
+    /// the i-th row of the panel. Both may run over the end.
+    pub(crate) fn panels(&self, x: &Points, mut take: impl FnMut(usize, usize, &[f64])) {
         let packed = &self.double;
-        let rows = packed.tiles.rows;
         let mut scratch = Scratch::new(packed, 0);
         for start in (0..x.n()).step_by(BLOCK) {
             let part = x.slice(start..(start + BLOCK).min(x.n()));
             scratch.queries.pack(&self.coordinates, &packed.tiles, &part);
             self.sweep(packed, &scratch.queries, &mut scratch.values, &part, |panel, chunk, values| {
-                let first = start + panel * rows;
-                let inside = rows.min(x.n() - first);
-                for (j, values) in values.chunks_exact(rows).enumerate() {
-                    let column = chunk * packed.chunk + j;
-                    if column < self.points.n() {
-                        let to = out.as_mut().subrows_mut(first, inside).col_mut(column);
-                        let to = to.try_as_col_major_mut().expect("columns are contiguous").as_slice_mut();
-                        to.copy_from_slice(&values[..inside]);
-                    }
-                }
+                take(start / packed.tiles.rows + panel, chunk * packed.chunk, values);
             });
         }
     }
@@ -453,6 +461,10 @@ struct Queries<E> {
 }
 
 impl<E: Element> Queries<E> {
+    fn new(rows: usize, d: usize) -> Queries<E> {
+        Queries { x: vec![E::default(); rows * d], terms: vec![E::default(); rows], far: Vec::new() }
+    }
+
     fn pack(&mut self, coordinates: &Coordinates, tiles: &Tiles<E>, x: &Points) {
         let (d, rows) = (x.d(), tiles.rows);
         self.far.clear();
@@ -493,7 +505,7 @@ impl<E: Element> Scratch<E> {
         let panels = if packed.d <= DEPTH { 1 } else { BLOCK / packed.tiles.rows };
         let zeros = |count| vec![E::default(); count];
         Scratch {
-            queries: Queries { x: zeros(BLOCK * packed.d), terms: zeros(BLOCK), far: Vec::new() },
+            queries: Queries::new(BLOCK, packed.d),
             values: zeros(panels * packed.tiles.rows * packed.chunk),
             sums: zeros(columns * packed.tiles.rows),
         }

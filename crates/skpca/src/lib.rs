@@ -53,6 +53,7 @@
 mod blocks;
 mod columns;
 mod dense;
+mod eigen;
 mod error;
 mod factor;
 mod fit;
@@ -65,6 +66,7 @@ mod model;
 mod points;
 mod random;
 mod reference;
+mod scatter;
 #[allow(unsafe_code)]
 mod simd;
 mod spec;

@@ -45,11 +45,12 @@ impl Reference {
         let rows = Random::new(seed, 5).sample(points.n(), ROWS);
         let sample = points.select(&rows);
         let operator = KernelOperator::new(kernel, &sample, center);
-        // Eigenvalues converge twice as fast as eigenvectors: 1e-5 here is 1e-10 of the sum.
-        let trace = diagonal(kernel, &sample)?.iter().sum();
-        let accuracy = Accuracy { tolerance: 1e-5, trace, ..Accuracy::default() };
-        let pairs = top_of_kernel(&operator, q, accuracy, seed, watch)?;
         let whole = rows.len() == points.n();
+        // Eigenvalues converge twice as fast as eigenvectors: 1e-5 here is 1e-10 of the sum. A sample errs by 1e-3.
+        let tolerance = if whole { 1e-5 } else { 1e-3 };
+        let trace = diagonal(kernel, &sample)?.iter().sum();
+        let accuracy = Accuracy { tolerance, trace, ..Accuracy::default() };
+        let pairs = top_of_kernel(&operator, q, accuracy, seed, watch)?;
         Ok(Reference { rows, captured: pairs.values.iter().sum(), center, whole })
     }
 

@@ -1,10 +1,11 @@
 //! The one room with `unsafe`: register tiles for the hot loop, behind a safe face.
 //!
-//! Two operations on packed panels, for `f64` and `f32`, on every instruction set we know:
+//! Three operations on packed panels, for `f64` and `f32`, on every instruction set we know:
 //!
 //! ```text
 //! kernel_panel   out[j][i] = g( u_i + w_j + Σ_k x[k][i] · z[k][j] ) − μ_j     or  − Σ_k |x[k][i] − z[k][j]| inside
 //! product_panel  out[c][i] += Σ_j k[j][i] · a[j][c]
+//! transposed     out[j][c] += Σ_i k[j][i] · v[i][c]             over the rows i of several panels; lanes are columns
 //! ```
 //!
 //! with `g` = 2^t or nothing. A panel holds `rows` query rows side by side (`x[k][i]` at `k · rows + i`), so
@@ -82,6 +83,7 @@ pub(crate) struct KernelPanel<'a, E> {
 
 type KernelFn<E> = unsafe fn(&KernelPanel<E>, &mut [E]);
 type ProductFn<E> = unsafe fn(usize, usize, &[E], &[E], &mut [E]);
+type TransposedFn<E> = unsafe fn(usize, &[E], &[E], &mut [E]);
 
 /// The tile operations of one element type on one instruction set.
 #[derive(Clone, Copy)]
@@ -92,6 +94,7 @@ pub(crate) struct Tiles<E> {
     pub points: usize,
     kernel: KernelFn<E>,
     product: ProductFn<E>,
+    transposed: TransposedFn<E>,
 }
 
 impl<E: Element> Tiles<E> {
@@ -116,6 +119,15 @@ impl<E: Element> Tiles<E> {
         assert_eq!(out.len(), columns * self.rows);
         // SAFETY: as above.
         unsafe { (self.product)(length, columns, k, a, out) }
+    }
+
+    /// `out[j][c] += Σ_p Σ_i k[p][j][i] v[p][i][c]` over `panels` panels p, with as many columns c as a panel has rows.
+    pub(crate) fn transposed_panels(&self, panels: usize, k: &[E], v: &[E], out: &mut [E]) {
+        assert_eq!(out.len() % (self.points * self.rows), 0);
+        assert_eq!(k.len(), panels * out.len());
+        assert_eq!(v.len(), panels * self.rows * self.rows);
+        // SAFETY: as above.
+        unsafe { (self.transposed)(panels, k, v, out) }
     }
 }
 
@@ -288,6 +300,33 @@ unsafe fn product<V: Vector, const NP: usize>(length: usize, k: &[V::E], a: &[V:
     }
 }
 
+#[inline(always)]
+unsafe fn transposed<V: Vector, const NP: usize>(panels: usize, k: &[V::E], v: &[V::E], out: &mut [V::E]) {
+    let rows = RV * V::LANES;
+    // SAFETY: `Tiles::transposed_panels` checked the lengths.
+    unsafe {
+        for j in (0..out.len() / rows).step_by(NP) {
+            let mut acc = [[V::splat(V::E::default()); RV]; NP];
+            for i in 0..panels * rows {
+                let row: [V; RV] = std::array::from_fn(|c| V::load(v.as_ptr().add(i * rows + c * V::LANES)));
+                let k = k.as_ptr().add(i / rows * out.len() + j * rows + i % rows);
+                for (point, sums) in acc.iter_mut().enumerate() {
+                    let value = V::splat(*k.add(point * rows));
+                    for (sum, &row) in sums.iter_mut().zip(&row) {
+                        *sum = row.fma(value, *sum);
+                    }
+                }
+            }
+            for (point, sums) in acc.iter().enumerate() {
+                for (c, sum) in sums.iter().enumerate() {
+                    let to = out.as_mut_ptr().add((j + point) * rows + c * V::LANES);
+                    sum.add(V::load(to)).store(to);
+                }
+            }
+        }
+    }
+}
+
 /// Makes the `Tiles` of a vector type: the same generic tiles, compiled once per instruction set.
 macro_rules! tiles {
     ($module:ident, $vector:ty, [$($features:literal)?], $np:literal, $group:literal, [$($width:literal),*]) => {
@@ -319,11 +358,18 @@ macro_rules! tiles {
                 }
             }
 
+            $(#[target_feature(enable = $features)])?
+            unsafe fn transposed_of(panels: usize, k: &[E], v: &[E], out: &mut [E]) {
+                // SAFETY: forwarded from `Tiles`.
+                unsafe { transposed::<$vector, $np>(panels, k, v, out) }
+            }
+
             pub(super) const TILES: Tiles<E> = Tiles {
                 rows: RV * <$vector as Vector>::LANES,
                 points: $np,
                 kernel,
                 product: product_of,
+                transposed: transposed_of,
             };
         }
     };

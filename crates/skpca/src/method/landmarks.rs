@@ -8,20 +8,29 @@
 //! residuals stand for everybody's, and a fit then needs no n × m matrix at all. Where a uniform draw of as many
 //! points captures more, it is taken instead.
 
+use std::sync::Arc;
+
 use faer::Mat;
 
 use super::{Entry, FIDELITY, Method, Report, Size, Solution, Support, Target, Task};
 use crate::blocks;
 use crate::error::Result;
 use crate::factor::{Factor, Stop};
+use crate::kernel::Kernel;
+use crate::points::Points;
 use crate::random::Random;
 use crate::reference::Reference;
 use crate::spec::Spec;
 use crate::spectrum::{Accuracy, Expansion, ritz, top};
+use crate::watch::Watch;
 
 /// Pivots are drawn among at least this many rows, or as many a pivot, if there are so many.
 const CANDIDATES: usize = 5000;
 const CANDIDATES_A_PIVOT: usize = 10;
+/// Rows on which pivots and a uniform draw are compared, or as many a point; other rows than those of the reference, so
+/// that the fidelity reported is not of the luckier of two draws.
+const JUDGES: usize = 2000;
+const JUDGES_A_POINT: usize = 4;
 
 pub(super) const ENTRY: Entry = Entry {
     name: "landmarks",
@@ -36,7 +45,7 @@ impl Method for Landmarks {
     fn fit(&self, task: &Task) -> Result<Solution> {
         let (support, expansion) = match task.target.unwrap_or(Target::Fidelity(FIDELITY)) {
             Target::Support(m) => {
-                let support = better(task, pivots(task, m)?)?;
+                let support = better(task, m)?;
                 let expansion = refit(task, &support)?;
                 (support, expansion)
             }
@@ -59,32 +68,42 @@ fn refit(task: &Task, rows: &[usize]) -> Result<Expansion> {
 }
 
 /// `m` pivots (fewer if the rank is lower), increasing.
-fn pivots(task: &Task, m: usize) -> Result<Vec<usize>> {
-    let n = task.points.n();
-    let candidates = Random::new(task.seed, 4).sample(n, CANDIDATES.max(CANDIDATES_A_PIVOT * m));
+fn pivots(kernel: &Arc<dyn Kernel>, points: &Points, m: usize, seed: u64, watch: &dyn Watch) -> Result<Vec<usize>> {
+    let candidates = Random::new(seed, 4).sample(points.n(), CANDIDATES.max(CANDIDATES_A_PIVOT * m));
     let stop = Stop { rank: m, residual: 0.0 };
-    let factor = match candidates.len() == n {
-        true => Factor::pivoted(task.kernel, task.points, stop, task.seed, task.watch)?,
-        false => Factor::pivoted(task.kernel, &task.points.select(&candidates), stop, task.seed, task.watch)?,
+    let factor = match candidates.len() == points.n() {
+        true => Factor::pivoted(kernel, points, stop, seed, watch)?,
+        false => Factor::pivoted(kernel, &points.select(&candidates), stop, seed, watch)?,
     };
     let mut pivots: Vec<usize> = factor.pivots.iter().map(|&i| candidates[i]).collect();
     pivots.sort_unstable();
     Ok(pivots)
 }
 
-/// The pivots, or as many rows drawn uniformly, whichever captures more on the reference rows: pivots win on most
+/// The pivots, or as many rows drawn uniformly, whichever captures more on a sample of rows: pivots win on most
 /// tables, a uniform draw where variance is spread evenly and the pivots run after outliers.
-fn better(task: &Task, pivots: Vec<usize>) -> Result<Vec<usize>> {
-    if pivots.len() == task.points.n() {
+fn better(task: &Task, m: usize) -> Result<Vec<usize>> {
+    let Task { kernel, points, q, center, seed, watch, .. } = *task;
+    let n = points.n();
+    // The reference is needed later. Made beside the pivots it costs less: both leave threads idle at times.
+    let (pivots, reference) = rayon::join(
+        || pivots(kernel, points, m, seed, watch),
+        || (m < n).then(|| Reference::new(kernel, points, q, center, seed, watch)).transpose(),
+    );
+    let (pivots, reference) = (pivots?, reference?);
+    if let Some(reference) = reference {
+        let _ = task.reference.set(reference);
+    }
+    if pivots.len() == n {
         return Ok(pivots);
     }
-    let uniform = Random::new(task.seed, 10).sample(task.points.n(), pivots.len());
-    let sample = task.points.select(&task.reference()?.rows);
+    let uniform = Random::new(seed, 10).sample(n, pivots.len());
+    let sample = points.select(&Random::new(seed, 11).sample(n, JUDGES.max(JUDGES_A_POINT * m)));
     let captured = |rows: &[usize]| -> Result<f64> {
-        let support = task.points.select(rows);
-        Ok(ritz(task.kernel, &sample, &support, task.q, task.center, task.watch)?.values.iter().sum())
+        Ok(ritz(kernel, &sample, &points.select(rows), q, center, watch)?.values.iter().sum())
     };
-    Ok(if captured(&pivots)? >= captured(&uniform)? { pivots } else { uniform })
+    let (by_pivots, by_uniform) = rayon::join(|| captured(&pivots), || captured(&uniform));
+    Ok(if by_pivots? >= by_uniform? { pivots } else { uniform })
 }
 
 /// The fewest pivots, in the order they are drawn, whose span holds the fidelity.

@@ -1,0 +1,551 @@
+//! Leading eigenpairs of symmetric matrices that are known by their products.
+//!
+//! ```text
+//! exact KPCA        K̃ u = λ u,   K̃ = H K H,  H = I − 11ᵀ/n        K never stored if it is large
+//! basis V           grows by residuals r = K̃u − λu (block Krylov), or by (M − λ)⁻¹ r with M ≈ K̃ (Davidson 1975)
+//! ```
+
+use std::sync::{Arc, OnceLock};
+
+use faer::{Mat, MatRef};
+
+use crate::blocks;
+use crate::dense;
+use crate::error::{Error, Result};
+use crate::factor::{Factor, Stop};
+use crate::gram::{BUNDLES, Symmetric};
+use crate::kernel::Kernel;
+use crate::points::Points;
+use crate::random::Random;
+use crate::watch::{Watch, check};
+
+/// Eigenvalues below this share of the largest belong to the null space …
+const RANK: f64 = 1e-11;
+/// … and so do those within rounding of the trace before centring.
+const ROUNDING: f64 = 1e-13;
+/// A Ritz value this far below zero (as a share of the largest) shows an indefinite kernel.
+const NEGATIVE: f64 = 1e-8;
+/// Below this size a full decomposition is cheaper than iterating.
+const DENSE: usize = 192;
+/// A kernel matrix is kept in memory up to this size, about that of a cache …
+const STORED: usize = 32 << 20;
+/// … and up to this one where rows are so wide that computing it again costs more than reading it.
+const STORED_WIDE: usize = 4 << 30;
+const WIDE: usize = 32;
+/// From this many rows a low-rank factor guides the iteration …
+const GUIDED: usize = 1500;
+/// … and is a good one if it leaves no more than this share of the trace.
+const GUIDE_RESIDUAL: f64 = 0.3;
+
+/// A symmetric matrix known by its products.
+pub(crate) trait Operator: Sync {
+    fn dim(&self) -> usize;
+    fn apply(&self, v: MatRef<f64>) -> Mat<f64>;
+}
+
+/// A stored matrix.
+impl Operator for Mat<f64> {
+    fn dim(&self) -> usize {
+        self.nrows()
+    }
+    fn apply(&self, v: MatRef<f64>) -> Mat<f64> {
+        dense::product(self.as_ref(), v)
+    }
+}
+
+/// Leading eigenpairs, largest first, and how they were found.
+pub(crate) struct Pairs {
+    pub values: Vec<f64>,
+    pub vectors: Mat<f64>,
+    /// Products with the operator.
+    pub rounds: usize,
+    /// Largest `‖K u − λ u‖ / λ₁` of the pairs returned.
+    pub residual: f64,
+    pub converged: bool,
+    /// The lowest Ritz value seen: far below zero it shows that the matrix is not positive semi-definite.
+    lowest: f64,
+}
+
+impl Pairs {
+    /// Refuses the pairs of an indefinite kernel.
+    fn of_kernel(self, kernel: &Arc<dyn Kernel>, trace: f64) -> Result<Pairs> {
+        match self.lowest < -(NEGATIVE * self.values.first().copied().unwrap_or(0.0)).max(ROUNDING * trace) {
+            true => Err(Error::NotPositive { kernel: kernel.spec().name, value: self.lowest }),
+            false => Ok(self),
+        }
+    }
+}
+
+/// How well eigenpairs are found: `‖K u − λ u‖ ≤ tolerance · λ₁`, in at most `rounds` products.
+#[derive(Clone, Copy)]
+pub(crate) struct Accuracy {
+    pub tolerance: f64,
+    pub rounds: usize,
+    /// `Σ k(x, x)`, whose rounding no eigenvalue may be below.
+    pub trace: f64,
+}
+
+impl Default for Accuracy {
+    fn default() -> Accuracy {
+        Accuracy { tolerance: 1e-10, rounds: 500, trace: 0.0 }
+    }
+}
+
+/// The `q` leading eigenpairs (fewer if the rank is lower) by block Krylov iteration with thick restarts.
+pub(crate) fn top(
+    operator: &dyn Operator,
+    q: usize,
+    accuracy: Accuracy,
+    seed: u64,
+    watch: &dyn Watch,
+) -> Result<Pairs> {
+    iterate(operator, None, q, accuracy, seed, watch)
+}
+
+/// The `q` leading eigenpairs of a kernel matrix, centred or not; with many rows a factor guides the iteration, which
+/// halves the number of products.
+pub(crate) fn top_of_kernel(
+    operator: &KernelOperator,
+    q: usize,
+    accuracy: Accuracy,
+    seed: u64,
+    watch: &dyn Watch,
+) -> Result<Pairs> {
+    let kernel = operator.matrix.kernel();
+    let guide = match operator.dim() >= GUIDED {
+        true => Some(Guide::new(kernel, operator.points, operator.center, seed, watch)?),
+        false => None,
+    };
+    // Rows that do not vary leave a guide without directions.
+    let guide = guide.filter(|guide| !guide.values.is_empty());
+    iterate(operator, guide.as_ref(), q, accuracy, seed, watch)?.of_kernel(kernel, accuracy.trace)
+}
+
+/// Block Davidson iteration: the basis grows by residuals (then it is block Krylov), or by residuals that a guide has
+/// turned towards the eigenvectors.
+fn iterate(
+    operator: &dyn Operator,
+    guide: Option<&Guide>,
+    q: usize,
+    accuracy: Accuracy,
+    seed: u64,
+    watch: &dyn Watch,
+) -> Result<Pairs> {
+    let n = operator.dim();
+    let block = block(q);
+    if n <= DENSE.max(2 * block) {
+        return top_dense(operator, q, accuracy);
+    }
+    let mut random = Random::new(seed, 3);
+    let start = match guide {
+        Some(guide) => guide.start(block),
+        None => Mat::from_fn(n, block, |_, _| random.normal()),
+    };
+    let mut basis = Subspace::new(n, BLOCKS * block);
+    basis.grow(operator, orthonormal(start, None));
+    let mut lowest = f64::INFINITY;
+    for rounds in 1.. {
+        let (values, s) = dense::eigen(basis.h.as_ref())?;
+        lowest = lowest.min(*values.last().expect("a block has columns"));
+        let lead = s.as_ref().subcols(0, block.min(s.ncols()));
+        let (u, r) = basis.ritz(&values, lead);
+        let norms: Vec<f64> = r.col_iter().map(|r| r.norm_l2() / values[0].abs().max(f64::MIN_POSITIVE)).collect();
+        let residual = norms.iter().take(q).copied().fold(0.0, f64::max);
+        let w = match residual <= accuracy.tolerance || rounds >= accuracy.rounds {
+            true => Mat::zeros(n, 0),
+            false => {
+                let more = match guide {
+                    Some(guide) => guide.correct(&r, &values, guide.wanted(q), &norms, accuracy.tolerance),
+                    None => r,
+                };
+                orthonormal(more, Some(basis.v()))
+            }
+        };
+        if w.ncols() == 0 {
+            let converged = residual <= accuracy.tolerance || rounds < accuracy.rounds;
+            return Ok(trimmed(values, u, q, accuracy, Status { rounds, residual, converged, lowest }));
+        }
+        check(watch, "eigenvectors", progress(residual, accuracy.tolerance))?;
+        if basis.used + w.ncols() > BLOCKS * block {
+            basis.shrink(&values, s.as_ref().subcols(0, KEPT * block));
+        }
+        basis.grow(operator, w);
+    }
+    unreachable!("the loop returns")
+}
+
+/// Blocks of columns that the basis may hold, and those it keeps when it is full.
+const BLOCKS: usize = 10;
+const KEPT: usize = 3;
+
+/// An orthonormal basis `V`, its image `K V`, and `H = Vᵀ K V`.
+struct Subspace {
+    v: Mat<f64>,
+    kv: Mat<f64>,
+    h: Mat<f64>,
+    /// Columns in use.
+    used: usize,
+}
+
+impl Subspace {
+    fn new(n: usize, most: usize) -> Subspace {
+        Subspace { v: Mat::zeros(n, most), kv: Mat::zeros(n, most), h: Mat::zeros(0, 0), used: 0 }
+    }
+
+    fn v(&self) -> MatRef<'_, f64> {
+        self.v.as_ref().subcols(0, self.used)
+    }
+
+    fn kv(&self) -> MatRef<'_, f64> {
+        self.kv.as_ref().subcols(0, self.used)
+    }
+
+    /// Adds columns that are orthonormal to those there are.
+    fn grow(&mut self, operator: &dyn Operator, w: Mat<f64>) {
+        let kw = operator.apply(w.as_ref());
+        self.h = grown(&self.h, &inner(self.v(), kw.as_ref()), &inner(w.as_ref(), kw.as_ref()));
+        self.v.as_mut().subcols_mut(self.used, w.ncols()).copy_from(&w);
+        self.kv.as_mut().subcols_mut(self.used, w.ncols()).copy_from(&kw);
+        self.used += w.ncols();
+    }
+
+    /// Ritz vectors `u = V s` and their residuals `K u − θ u`.
+    fn ritz(&self, values: &[f64], s: MatRef<f64>) -> (Mat<f64>, Mat<f64>) {
+        let (u, mut r) = (tall(self.v(), s), tall(self.kv(), s));
+        for (j, value) in values.iter().take(r.ncols()).enumerate() {
+            r.col_mut(j).iter_mut().zip(u.col(j).iter()).for_each(|(r, u)| *r -= value * u);
+        }
+        (u, r)
+    }
+
+    /// Keeps the leading Ritz vectors only.
+    fn shrink(&mut self, values: &[f64], s: MatRef<f64>) {
+        let (v, kv, k) = (tall(self.v(), s), tall(self.kv(), s), s.ncols());
+        self.v.as_mut().subcols_mut(0, k).copy_from(&v);
+        self.kv.as_mut().subcols_mut(0, k).copy_from(&kv);
+        self.h = Mat::from_fn(k, k, |i, j| if i == j { values[i] } else { 0.0 });
+        self.used = k;
+    }
+}
+
+/// `A B` for many rows, in parallel.
+fn tall(a: MatRef<f64>, b: MatRef<f64>) -> Mat<f64> {
+    dense::stack(&blocks::map(a.nrows(), |rows| dense::product(a.subrows(rows.start, rows.len()), b)))
+}
+
+/// `AᵀB` for many rows, in parallel and in a fixed order.
+fn inner(a: MatRef<f64>, b: MatRef<f64>) -> Mat<f64> {
+    let part = |m: &mut Mat<f64>, rows: std::ops::Range<usize>| {
+        let (start, count) = (rows.start, rows.len());
+        dense::add_transposed_product(m, a.subrows(start, count), b.subrows(start, count));
+    };
+    blocks::sum(a.nrows(), || Mat::zeros(a.ncols(), b.ncols()), part, |a, b| *a += b)
+}
+
+/// The whole decomposition, for small operators.
+fn top_dense(operator: &dyn Operator, q: usize, accuracy: Accuracy) -> Result<Pairs> {
+    let n = operator.dim();
+    let (values, u) = dense::eigen(operator.apply(Mat::<f64>::identity(n, n).as_ref()).as_ref())?;
+    let lowest = values.last().copied().unwrap_or(0.0);
+    Ok(trimmed(values, u, q, accuracy, Status { rounds: 1, residual: 0.0, converged: true, lowest }))
+}
+
+/// How an iteration ended.
+struct Status {
+    rounds: usize,
+    residual: f64,
+    converged: bool,
+    lowest: f64,
+}
+
+/// The first `q` pairs whose values are above the rank's floor.
+fn trimmed(mut values: Vec<f64>, u: Mat<f64>, q: usize, accuracy: Accuracy, status: Status) -> Pairs {
+    let floor = (RANK * values.first().copied().unwrap_or(0.0)).max(ROUNDING * accuracy.trace);
+    let count = values.iter().take(q.min(u.ncols())).take_while(|v| **v > floor).count();
+    values.truncate(count);
+    let Status { rounds, residual, converged, lowest } = status;
+    Pairs { values, vectors: u.as_ref().subcols(0, count).to_owned(), rounds, residual, converged, lowest }
+}
+
+/// Convergence is geometric: progress is the share of digits gained.
+fn progress(residual: f64, tolerance: f64) -> f64 {
+    (residual.max(1e-300).ln() / tolerance.ln()).clamp(0.0, 1.0)
+}
+
+/// `[h  a; aᵀ  b]`, symmetric.
+fn grown(h: &Mat<f64>, a: &Mat<f64>, b: &Mat<f64>) -> Mat<f64> {
+    let k = h.nrows();
+    Mat::from_fn(k + b.nrows(), k + b.nrows(), |i, j| match (i < k, j < k) {
+        (true, true) => h[(i, j)],
+        (true, false) => a[(i, j - k)],
+        (false, true) => a[(j, i - k)],
+        (false, false) => 0.5 * (b[(i - k, j - k)] + b[(j - k, i - k)]),
+    })
+}
+
+/// An orthonormal basis of what `w` adds to `v`: projected and scaled through its Gram matrix (Stathopoulos & Wu 2002)
+/// until that is the identity, dependent columns dropped.
+pub(crate) fn orthonormal(mut w: Mat<f64>, v: Option<MatRef<f64>>) -> Mat<f64> {
+    for column in w.col_iter_mut() {
+        let norm = column.norm_l2();
+        let scale = if norm > 0.0 { 1.0 / norm } else { 0.0 };
+        column.iter_mut().for_each(|x| *x *= scale);
+    }
+    for _ in 0..3 {
+        if let Some(v) = v {
+            let overlap = inner(v, w.as_ref());
+            w -= tall(v, overlap.as_ref());
+        }
+        let Ok((values, s)) = dense::eigen(inner(w.as_ref(), w.as_ref()).as_ref()) else {
+            return Mat::zeros(w.nrows(), 0);
+        };
+        let count = values.iter().take_while(|x| **x > 1e-14 * values[0].max(1e-10)).count();
+        let scaled = Mat::from_fn(s.nrows(), count, |i, j| s[(i, j)] / values[j].sqrt());
+        w = tall(w.as_ref(), scaled.as_ref());
+        // Nothing was lost to rounding where nothing was left to remove.
+        if values.iter().all(|x| (x - 1.0).abs() < 1e-3) {
+            break;
+        }
+    }
+    w
+}
+
+/// A low-rank factor of a kernel matrix, `K̃ ≈ M = F̃F̃ᵀ = U Λ Uᵀ`, as start and as Davidson's preconditioner:
+///
+/// ```text
+/// (M − θ)⁻¹ r = U ((Λ − θ)⁻¹ + θ⁻¹) Uᵀ r − r / θ,        U = F̃ W Λ^−½,   F̃ᵀF̃ = W Λ Wᵀ
+/// ```
+struct Guide {
+    factor: Factor,
+    /// f̄, or zero if not centred.
+    mean: Vec<f64>,
+    values: Vec<f64>,
+    /// `W Λ^−½`
+    map: Mat<f64>,
+}
+
+impl Guide {
+    fn new(kernel: &Arc<dyn Kernel>, points: &Points, center: bool, seed: u64, watch: &dyn Watch) -> Result<Guide> {
+        let stop = Stop { rank: guide_rank(points.n()), residual: 1e-9 };
+        let factor = Factor::pivoted(kernel, points, stop, seed, watch)?;
+        let (t, mean) = factor.scatter(center);
+        let (mut values, w) = dense::eigen(t.as_ref())?;
+        let floor = (1e-9 * values.first().copied().unwrap_or(0.0)).max(ROUNDING * factor.trace);
+        let count = values.iter().take_while(|v| **v > floor).count();
+        values.truncate(count);
+        let map = Mat::from_fn(w.nrows(), count, |i, j| w[(i, j)] / values[j].sqrt());
+        Ok(Guide { factor, mean, values, map })
+    }
+
+    /// Pairs whose residuals are worth correcting. Where the guide is good each pair converges by itself; where it
+    /// leaves much of the trace, pairs beyond those wanted speed up the others, as in any block Krylov iteration.
+    fn wanted(&self, q: usize) -> usize {
+        match self.factor.residual_trace <= GUIDE_RESIDUAL * self.factor.trace {
+            true => q,
+            false => usize::MAX,
+        }
+    }
+
+    /// The factor's own leading eigenvectors.
+    fn start(&self, count: usize) -> Mat<f64> {
+        self.expand(self.map.as_ref().subcols(0, count.min(self.map.ncols())))
+    }
+
+    /// Solves with `M − θ` for the residuals of those among the first `wanted` pairs that have not converged; near its
+    /// poles the denominator is kept away from zero.
+    fn correct(&self, residuals: &Mat<f64>, values: &[f64], wanted: usize, norms: &[f64], tolerance: f64) -> Mat<f64> {
+        let open: Vec<usize> = (0..wanted.min(norms.len())).filter(|&j| norms[j] > tolerance).collect();
+        let r = Mat::from_fn(residuals.nrows(), open.len(), |i, j| residuals[(i, open[j])]);
+        let c = dense::product(self.map.transpose(), self.factor.transposed_product(&r).as_ref());
+        let solved = Mat::from_fn(c.nrows(), c.ncols(), |k, j| {
+            let theta = values[open[j]];
+            let gap = self.values[k] - theta;
+            c[(k, j)] * (1.0 / gap.abs().max(0.02 * theta).copysign(gap) + 1.0 / theta)
+        });
+        let mut out = self.expand(dense::product(self.map.as_ref(), solved.as_ref()).as_ref());
+        for (j, &of) in open.iter().enumerate() {
+            match values[of] > RANK * values[0] {
+                true => out.col_mut(j).iter_mut().zip(r.col(j).iter()).for_each(|(o, r)| *o -= r / values[of]),
+                false => out.col_mut(j).copy_from(r.col(j)),
+            }
+        }
+        out
+    }
+
+    /// `F̃ y`
+    fn expand(&self, y: MatRef<f64>) -> Mat<f64> {
+        let mut out = self.factor.product(y);
+        for j in 0..y.ncols() {
+            let offset: f64 = self.mean.iter().enumerate().map(|(k, m)| m * y[(k, j)]).sum();
+            out.col_mut(j).iter_mut().for_each(|v| *v -= offset);
+        }
+        out
+    }
+}
+
+/// The centred (or plain) kernel matrix of `points`, stored or computed anew for each product.
+pub(crate) struct KernelOperator<'a> {
+    points: &'a Points<'a>,
+    matrix: Symmetric,
+    center: bool,
+    /// `K 1 / n`, a by-product of the first centred product.
+    means: OnceLock<Vec<f64>>,
+}
+
+impl<'a> KernelOperator<'a> {
+    pub(crate) fn new(kernel: &Arc<dyn Kernel>, points: &'a Points<'a>, center: bool) -> KernelOperator<'a> {
+        let matrix = Symmetric::new(kernel, points, stores(points.n(), points.d()));
+        KernelOperator { points, matrix, center, means: OnceLock::new() }
+    }
+
+    /// `μ = K 1 / n`, or zero if not centred.
+    pub(crate) fn means(&self) -> Vec<f64> {
+        match self.center {
+            true => self.means.get_or_init(|| column(&self.matrix.product(self.shares().as_ref()), 0)).clone(),
+            false => vec![0.0; self.dim()],
+        }
+    }
+
+    /// `1 / n`, as a column.
+    fn shares(&self) -> Mat<f64> {
+        Mat::from_fn(self.dim(), 1, |_, _| 1.0 / self.dim() as f64)
+    }
+}
+
+/// Numbers that [`top_of_kernel`] keeps: the matrix if it is stored, the guide, the basis and its products.
+pub(crate) fn kernel_memory(n: usize, d: usize, q: usize) -> usize {
+    let matrix = if stores(n, d) { n * n / 2 } else { 0 };
+    let guide = if n >= GUIDED { n * guide_rank(n) } else { 0 };
+    // The basis and its image; a product has sums for every bundle, both sides of `V`, and the result.
+    matrix + guide + (2 * BLOCKS + BUNDLES + 4) * n * block(q)
+}
+
+/// A guide should cost as much as the products that it saves, which grow like n².
+fn guide_rank(n: usize) -> usize {
+    (3 * n.isqrt()).min(500)
+}
+
+/// Columns by which the basis grows.
+fn block(q: usize) -> usize {
+    q + (q / 2).clamp(4, 16)
+}
+
+/// Whether the kernel matrix of n rows is kept.
+fn stores(n: usize, d: usize) -> bool {
+    let bytes = n.saturating_mul(n).saturating_mul(8);
+    bytes <= STORED || (d >= WIDE && bytes <= STORED_WIDE)
+}
+
+impl Operator for KernelOperator<'_> {
+    fn dim(&self) -> usize {
+        self.points.n()
+    }
+
+    fn apply(&self, v: MatRef<f64>) -> Mat<f64> {
+        if !self.center {
+            return self.matrix.product(v);
+        }
+        let mut centred = v.to_owned();
+        center_columns(&mut centred);
+        let mut out = match self.means.get() {
+            Some(_) => self.matrix.product(centred.as_ref()),
+            // One column more costs little beside computing the kernel values for it alone.
+            None => {
+                let both = self.matrix.product(dense::beside(centred.as_ref(), self.shares().as_ref()).as_ref());
+                let _ = self.means.set(column(&both, v.ncols()));
+                both.as_ref().subcols(0, v.ncols()).to_owned()
+            }
+        };
+        center_columns(&mut out);
+        out
+    }
+}
+
+fn column(a: &Mat<f64>, j: usize) -> Vec<f64> {
+    a.col(j).iter().copied().collect()
+}
+
+fn center_columns(a: &mut Mat<f64>) {
+    let n = a.nrows() as f64;
+    for j in 0..a.ncols() {
+        let mean = a.col(j).sum() / n;
+        a.col_mut(j).iter_mut().for_each(|x| *x -= mean);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::kernel;
+    use crate::spec::Spec;
+    use crate::toys;
+
+    fn rbf() -> Arc<dyn Kernel> {
+        kernel::build(&Spec::new("rbf"), &toys::parabola(0), 0).unwrap()
+    }
+
+    /// A symmetric matrix with eigenvalues `values` in a random orthonormal frame.
+    fn with_spectrum(values: &[f64]) -> Mat<f64> {
+        let n = values.len();
+        let mut random = Random::new(9, 0);
+        let u = orthonormal(Mat::from_fn(n, n, |_, _| random.normal()), None);
+        let scaled = Mat::from_fn(n, n, |i, j| u[(i, j)] * values[j]);
+        dense::product(scaled.as_ref(), u.transpose())
+    }
+
+    fn check_pairs(a: &Mat<f64>, values: &[f64], q: usize) {
+        let pairs = top(a, q, Accuracy::default(), 1, &()).unwrap();
+        assert!(pairs.converged);
+        assert_eq!(pairs.values.len(), q);
+        for k in 0..q {
+            assert!((pairs.values[k] - values[k]).abs() < 1e-10 * values[0], "{k}: {} {}", pairs.values[k], values[k]);
+            let u = pairs.vectors.as_ref().subcols(k, 1);
+            let residual = &dense::product(a.as_ref(), u) - u * faer::Scale(pairs.values[k]);
+            assert!(residual.norm_l2() < 1e-9 * values[0], "{k}: {}", residual.norm_l2());
+        }
+        let gram = dense::product(pairs.vectors.transpose(), pairs.vectors.as_ref());
+        assert!((&gram - Mat::<f64>::identity(q, q)).norm_max() < 1e-12);
+    }
+
+    #[test]
+    fn leading_pairs_satisfy_the_defining_equation() {
+        let slow: Vec<f64> = (0..300).map(|i| 1.0 / (1.0 + i as f64)).collect();
+        let clustered: Vec<f64> =
+            (0..400).map(|i| if i < 20 { 1.0 - 1e-6 * i as f64 } else { 0.9f64.powi(i) }).collect();
+        let small: Vec<f64> = (0..50).map(|i| 0.5f64.powi(i)).collect();
+        for values in [slow, clustered, small] {
+            check_pairs(&with_spectrum(&values), &values, 6);
+        }
+    }
+
+    #[test]
+    fn the_rank_limits_the_pairs_and_indefiniteness_is_seen() {
+        let mut values = vec![0.0; 250];
+        values[..4].copy_from_slice(&[4.0, 3.0, 2.0, 1.0]);
+        assert_eq!(top(&with_spectrum(&values), 10, Accuracy::default(), 0, &()).unwrap().values.len(), 4);
+        values[249] = -1.0;
+        let pairs = top(&with_spectrum(&values), 10, Accuracy::default(), 0, &()).unwrap();
+        assert!(matches!(pairs.of_kernel(&rbf(), 1.0).err(), Some(Error::NotPositive { .. })));
+    }
+
+    #[test]
+    fn running_out_of_rounds_is_a_status() {
+        let values: Vec<f64> = (0..400).map(|i| 1.0 - i as f64 / 500.0).collect();
+        let accuracy = Accuracy { tolerance: 1e-11, rounds: 3, trace: 0.0 };
+        let pairs = top(&with_spectrum(&values), 5, accuracy, 0, &()).unwrap();
+        assert!(!pairs.converged && pairs.rounds == 3 && pairs.residual > 1e-11);
+    }
+
+    #[test]
+    fn interrupting_ends_the_fit() {
+        struct Impatient;
+        impl Watch for Impatient {
+            fn at(&self, _: &str, _: f64) -> bool {
+                false
+            }
+        }
+        let values: Vec<f64> = (0..400).map(|i| 1.0 / (1.0 + i as f64)).collect();
+        let ended = top(&with_spectrum(&values), 5, Accuracy::default(), 0, &Impatient).err();
+        assert_eq!(ended, Some(Error::Interrupted));
+    }
+}

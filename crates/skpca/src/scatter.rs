@@ -1,0 +1,166 @@
+//! The sum `C = Σ_r k_r k_rᵀ` over rows of kernel values, in the register tiles of the hot loop.
+//!
+//! ```text
+//! lanes  [a][r][i]   value of row r and point a·A + i     as the kernel tiles leave them: points as lanes, rows as depth
+//! other  [b][r][c]   value of row r and point b·B + c     the same, for the other side of the product
+//! tile (a, b)        Σ_r lanes[a][r] other[b][r]ᵀ         kept where it touches the lower triangle
+//! ```
+
+use faer::{Mat, MatRef};
+
+use crate::gram::Basis;
+use crate::points::Points;
+use crate::simd::{Element, Level, Tiles};
+
+/// Rows at a time: a panel of them stays in the first cache.
+const ROWS: usize = 240;
+/// Panels of lanes that are used up before the next ones: they stay in the second cache.
+const TOGETHER: usize = 16;
+
+/// A growing sum over m points, and what it needs to grow.
+pub(crate) struct Scatter {
+    m: usize,
+    tiles: Tiles<f64>,
+    /// Where the tiles of each panel of the other side start; the last entry is the end.
+    starts: Vec<usize>,
+    sums: Vec<f64>,
+    totals: Vec<f64>,
+    lanes: Vec<f64>,
+    other: Vec<f64>,
+}
+
+impl Scatter {
+    pub(crate) fn new(m: usize) -> Scatter {
+        let tiles = <f64 as Element>::tiles(Level::best());
+        let (panels, others) = (m.div_ceil(tiles.rows), m.div_ceil(tiles.points));
+        let mut starts = vec![0];
+        for b in 0..others {
+            starts.push(starts[b] + (panels - b * tiles.points / tiles.rows) * tiles.rows * tiles.points);
+        }
+        let zeros = |count| vec![0.0; count];
+        Scatter {
+            m,
+            tiles,
+            sums: zeros(starts[others]),
+            starts,
+            totals: zeros(panels * tiles.rows),
+            lanes: zeros(panels * tiles.rows * ROWS),
+            other: zeros(others * tiles.points * ROWS),
+        }
+    }
+
+    /// Adds the rows `k_z(x)`.
+    pub(crate) fn add_kernel(&mut self, basis: &Basis, x: &Points) {
+        for start in (0..x.n()).step_by(ROWS) {
+            let part = x.slice(start..(start + ROWS).min(x.n())).into_owned();
+            let rows = part.n();
+            Basis::new(basis.kernel().clone(), part).panels(basis.points(), |panel, first, values| {
+                let count = values.len().min((rows - first) * self.tiles.rows);
+                let to = (panel * rows + first) * self.tiles.rows;
+                self.lanes[to..to + count].copy_from_slice(&values[..count]);
+                self.copy(panel, rows);
+            });
+            self.add_lanes(rows);
+        }
+    }
+
+    /// Adds the rows of `k`.
+    pub(crate) fn add_rows(&mut self, k: MatRef<f64>) {
+        let width = self.tiles.rows;
+        for start in (0..k.nrows()).step_by(ROWS) {
+            let part = k.subrows(start, ROWS.min(k.nrows() - start));
+            let rows = part.nrows();
+            for j in 0..self.m {
+                let to = &mut self.lanes[j / width * rows * width + j % width..];
+                to.iter_mut().step_by(width).zip(part.col(j).iter()).for_each(|(to, v)| *to = *v);
+            }
+            (0..self.m.div_ceil(width)).for_each(|a| self.copy(a, rows));
+            self.add_lanes(rows);
+        }
+    }
+
+    /// Adds what stands in `lanes`.
+    fn add_lanes(&mut self, rows: usize) {
+        let (width, height) = (self.tiles.points, self.tiles.rows);
+        let panels = self.m.div_ceil(height);
+        let ones = [1.0; ROWS];
+        for first in (0..panels).step_by(TOGETHER) {
+            let last = (first + TOGETHER).min(panels);
+            for b in 0..self.m.div_ceil(width) {
+                let lowest = b * width / height;
+                let other = &self.other[b * rows * width..][..rows * width];
+                for a in first.max(lowest)..last {
+                    let lanes = &self.lanes[a * rows * height..][..rows * height];
+                    let tile = &mut self.sums[self.starts[b] + (a - lowest) * width * height..][..width * height];
+                    self.tiles.product_panel(rows, width, lanes, other, tile);
+                }
+            }
+        }
+        for (a, totals) in self.totals.chunks_exact_mut(height).enumerate() {
+            let lanes = &self.lanes[a * rows * height..][..rows * height];
+            self.tiles.product_panel(rows, 1, lanes, &ones[..rows], totals);
+        }
+    }
+
+    /// Copies panel `a` of the lanes to the other side, while it is in the first cache.
+    fn copy(&mut self, a: usize, rows: usize) {
+        let (width, height) = (self.tiles.points, self.tiles.rows);
+        let lanes = &self.lanes[a * rows * height..][..rows * height];
+        for j in a * height..((a + 1) * height).min(self.m) {
+            let (lane, point) = (j % height, j % width);
+            let other = &mut self.other[j / width * rows * width..][..rows * width];
+            for (to, from) in other.chunks_exact_mut(width).zip(lanes.chunks_exact(height)) {
+                to[point] = from[lane];
+            }
+        }
+    }
+
+    /// Adds another sum over the same points.
+    pub(crate) fn merge(&mut self, other: &Scatter) {
+        self.sums.iter_mut().zip(&other.sums).for_each(|(a, b)| *a += b);
+        self.totals.iter_mut().zip(&other.totals).for_each(|(a, b)| *a += b);
+    }
+
+    /// The whole of `C`, and `Σ_r k_r`.
+    pub(crate) fn into_parts(self) -> (Mat<f64>, Vec<f64>) {
+        let (width, height) = (self.tiles.points, self.tiles.rows);
+        let value = |i: usize, j: usize| {
+            let (a, b) = (i / height, j / width);
+            let tile = self.starts[b] + (a - b * width / height) * width * height;
+            self.sums[tile + j % width * height + i % height]
+        };
+        let c = Mat::from_fn(self.m, self.m, |i, j| value(i.max(j), i.min(j)));
+        (c, self.totals[..self.m].to_vec())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::kernel;
+    use crate::random::Random;
+
+    #[test]
+    fn the_sum_equals_its_definition_from_kernels_and_from_rows() {
+        for (n, m, d) in [(1, 1, 1), (250, 7, 3), (500, 30, 2), (130, 101, 200)] {
+            let mut random = Random::new(7, 0);
+            let x = Points::new(d, (0..n * d).map(|_| random.normal()).collect::<Vec<_>>()).unwrap();
+            let z = Points::new(d, (0..m * d).map(|_| random.normal()).collect::<Vec<_>>()).unwrap();
+            let kernel = kernel::build(&"rbf,gamma=0.3".parse().unwrap(), &z, 0).unwrap();
+            let k = Mat::from_fn(n, m, |r, i| kernel.eval(x.row(r), z.row(i)));
+            let (mut by_kernel, mut by_rows) = (Scatter::new(m), Scatter::new(m));
+            by_kernel.add_kernel(&Basis::new(kernel, z), &x);
+            by_rows.add_rows(k.as_ref());
+            for (c, totals) in [by_kernel.into_parts(), by_rows.into_parts()] {
+                for i in 0..m {
+                    let total = (0..n).map(|r| k[(r, i)]).sum::<f64>();
+                    assert!((totals[i] - total).abs() < 1e-12 * n as f64, "{n} {m} {i}");
+                    for j in 0..m {
+                        let sum = (0..n).map(|r| k[(r, i)] * k[(r, j)]).sum::<f64>();
+                        assert!((c[(i, j)] - sum).abs() < 1e-12 * n as f64, "{n} {m} {i} {j}: {} {sum}", c[(i, j)]);
+                    }
+                }
+            }
+        }
+    }
+}
