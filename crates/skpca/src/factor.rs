@@ -157,7 +157,8 @@ impl Factor {
         (Mat::from_fn(r, r, |i, j| t[(i, j)] - n * mean[i] * mean[j]), mean)
     }
 
-    fn rows_of(&self, indices: &[usize]) -> Mat<f64> {
+    /// Some of the factor's rows.
+    pub(crate) fn rows_of(&self, indices: &[usize]) -> Mat<f64> {
         Mat::from_fn(indices.len(), self.rank(), |i, k| {
             self.rows[indices[i] / blocks::ROWS][(indices[i] % blocks::ROWS, k)]
         })

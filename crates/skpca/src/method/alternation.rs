@@ -14,7 +14,6 @@
 //! there, one product with the whole factor finds the rows that would lower the objective, and they join. The duality gap
 //! over all rows, recomputed from what is returned, is the certificate of the A-step.
 
-use std::collections::HashSet;
 use std::ops::Range;
 
 use faer::{Mat, MatRef, Scale};
@@ -25,6 +24,7 @@ use crate::dense;
 use crate::error::Result;
 use crate::factor::Factor;
 use crate::lasso::{self, Problem};
+use crate::watch::{Watch, check};
 
 /// What a coefficient costs.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -44,6 +44,16 @@ pub(super) enum Ridge {
     Coefficients(f64),
 }
 
+impl Ridge {
+    /// λ on features and on coefficients: one of them is zero.
+    fn both(self) -> (f64, f64) {
+        match self {
+            Ridge::Features(lambda) => (lambda, 0.0),
+            Ridge::Coefficients(lambda) => (0.0, lambda),
+        }
+    }
+}
+
 /// When to stop.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Accuracy {
@@ -56,22 +66,31 @@ pub(super) struct Accuracy {
 }
 
 /// When an alternation ends: after so many P-steps, or when P moves less than `moved` (a column) and the objective falls
-/// by less than `change` (a share).
+/// by less than `change` (a share); and at which gap over all rows the working set is large enough.
 #[derive(Clone, Copy)]
 struct Effort {
     rounds: usize,
     moved: f64,
     change: f64,
+    gap: f64,
+    /// Whether all rows have to be looked at.
+    certified: bool,
 }
 
 /// What a result has to meet …
-const TIGHT: Effort = Effort { rounds: 0, moved: 1e-4, change: 1e-8 };
+const TIGHT: Effort = Effort { rounds: 0, moved: 1e-4, change: 1e-8, gap: 0.0, certified: true };
 /// … and what is enough to see which rows matter.
-const LOOSE: Effort = Effort { rounds: 0, moved: 1e-2, change: 1e-6 };
+const LOOSE: Effort = Effort { rounds: 0, moved: 1e-2, change: 1e-6, gap: 1e-3, certified: false };
 /// Newton steps of an A-step.
 const STEPS: usize = 200;
 /// Passes over all rows that may enlarge the working set.
 const PASSES: usize = 100;
+/// Rows that pull more than this share of the penalty may join soon …
+const NEARLY: f64 = 0.7;
+/// … and no more than so many are watched.
+const NEAREST: usize = 2000;
+/// Rows that join at a time, or an eighth of the working set if that is more.
+const JOIN: usize = 30;
 /// Rows that join are no more alike than this cosine, as atoms of the regression.
 const ALIKE: f64 = 0.95;
 
@@ -92,6 +111,32 @@ pub(super) struct State {
     sizes: Vec<Vec<f64>>,
 }
 
+/// What a look at the rows outside the working set has shown.
+struct Look {
+    /// Rows that would lower the objective, those that pull most first.
+    first: Vec<usize>,
+    /// How much each row looked at pulls, as a share of the penalty; zero for the working set.
+    ratios: Vec<f64>,
+}
+
+/// Rows that may join soon, and their atoms.
+struct Near {
+    rows: Vec<usize>,
+    atoms: Mat<f64>,
+}
+
+impl Near {
+    fn new(factor: &Factor, ratios: &[f64]) -> Near {
+        let mut rows: Vec<usize> = (0..ratios.len()).filter(|&i| ratios[i] > NEARLY).collect();
+        if rows.len() > NEAREST {
+            rows.select_nth_unstable_by(NEAREST, |&i, &j| ratios[j].total_cmp(&ratios[i]).then(i.cmp(&j)));
+            rows.truncate(NEAREST);
+            rows.sort_unstable();
+        }
+        Near { atoms: factor.rows_of(&rows), rows }
+    }
+}
+
 /// The problem on its working set.
 pub(super) struct Alternation<'a> {
     factor: &'a Factor,
@@ -99,6 +144,9 @@ pub(super) struct Alternation<'a> {
     shape: Shape,
     ridge: Ridge,
     accuracy: Accuracy,
+    watch: &'a dyn Watch,
+    /// Rows that may join soon, if there are so many that looking at all of them is work.
+    near: Option<Near>,
     /// The working set: numbers of rows …
     pub rows: Vec<usize>,
     /// … `F_W`, w × r …
@@ -116,9 +164,10 @@ impl<'a> Alternation<'a> {
         shape: Shape,
         ridge: Ridge,
         accuracy: Accuracy,
+        watch: &'a dyn Watch,
     ) -> Alternation<'a> {
         let (atoms, images, gram) = (Mat::zeros(0, t.nrows()), Mat::zeros(t.nrows(), 0), Mat::zeros(0, 0));
-        Alternation { factor, t, shape, ridge, accuracy, rows: Vec::new(), atoms, images, gram }
+        Alternation { factor, t, shape, ridge, accuracy, watch, near: None, rows: Vec::new(), atoms, images, gram }
     }
 
     /// The largest useful penalty at `p`: from there on nothing is selected.
@@ -131,18 +180,20 @@ impl<'a> Alternation<'a> {
     /// penalties, are a good start too.
     pub(super) fn solve(&mut self, start: &Mat<f64>, penalties: &[f64], warm: Option<&State>) -> Result<State> {
         let mut sizes = warm.map_or_else(|| vec![Vec::new(); self.groups(start).len()], |state| state.sizes.clone());
-        if warm.is_none() || self.accuracy.rounds == 0 {
+        let Accuracy { gap, rounds, .. } = self.accuracy;
+        let tight = Effort { rounds, gap, ..TIGHT };
+        let loose = Effort { rounds, gap: gap.max(LOOSE.gap), ..LOOSE };
+        if rounds == 0 {
+            return self.grown(start, penalties, sizes, tight);
+        }
+        if warm.is_none() {
             // The rows that matter before P moves.
-            let fixed = self.grown(start, penalties, sizes, Effort { rounds: 0, ..TIGHT })?;
-            if self.accuracy.rounds == 0 {
-                return Ok(fixed);
-            }
-            sizes = fixed.sizes;
+            sizes = self.grown(start, penalties, sizes, Effort { rounds: 0, ..loose })?.sizes;
         }
         // Then those that matter when it has nearly settled.
-        let rough = self.grown(start, penalties, sizes, Effort { rounds: self.accuracy.rounds, ..LOOSE })?;
-        let rounds = self.accuracy.rounds.saturating_sub(rough.rounds);
-        let mut state = self.grown(&rough.p, penalties, rough.sizes, Effort { rounds, ..TIGHT })?;
+        let rough = self.grown(start, penalties, sizes, loose)?;
+        let left = rounds.saturating_sub(rough.rounds);
+        let mut state = self.grown(&rough.p, penalties, rough.sizes, Effort { rounds: left, ..tight })?;
         state.rounds += rough.rounds;
         Ok(state)
     }
@@ -154,7 +205,8 @@ impl<'a> Alternation<'a> {
         }
     }
 
-    /// Alternates on the working set, enlarges it, and so on until no row outside wants to join.
+    /// Alternates on the working set, enlarges it, and so on until no row outside wants to join. Between two passes over
+    /// all rows only those that were near to joining are looked at.
     fn grown(
         &mut self,
         start: &Mat<f64>,
@@ -165,15 +217,26 @@ impl<'a> Alternation<'a> {
         let mut p = start.clone();
         let mut taken = 0;
         for pass in 1.. {
+            check(self.watch, "working set", pass as f64 / PASSES as f64)?;
             sizes.iter_mut().for_each(|sizes| sizes.resize(self.rows.len(), 0.0));
             let mut state = self.once(&p, penalties, &sizes, effort)?;
             taken += state.rounds;
             effort.rounds = effort.rounds.saturating_sub(state.rounds);
-            let outside = self.certify(&mut state, penalties);
-            if state.gap <= self.accuracy.gap || outside.is_empty() || pass == PASSES {
-                state.converged &= state.gap <= self.accuracy.gap;
-                state.rounds = taken;
-                return Ok(state);
+            let mut outside =
+                self.near.as_ref().map_or_else(Vec::new, |near| self.certify(&mut state, penalties, Some(near)).first);
+            if outside.is_empty() || state.gap <= effort.gap {
+                // A rough result needs no certificate, only the rows that matter.
+                let known = !effort.certified && self.near.is_some();
+                if !known {
+                    let look = self.certify(&mut state, penalties, None);
+                    self.near = (look.ratios.len() > 2 * NEAREST).then(|| Near::new(self.factor, &look.ratios));
+                    outside = look.first;
+                }
+                if known || state.gap <= effort.gap || outside.is_empty() || pass == PASSES {
+                    state.converged &= state.gap <= effort.gap;
+                    state.rounds = taken;
+                    return Ok(state);
+                }
             }
             (p, sizes) = (state.p, state.sizes);
             self.join(&outside);
@@ -222,6 +285,7 @@ impl<'a> Alternation<'a> {
         let mut settled = effort.rounds == 0;
         while taken < effort.rounds && !settled {
             taken += 1;
+            check(self.watch, "alternation", taken as f64 / effort.rounds as f64)?;
             let ahead = match momentum > 0.0 {
                 true => {
                     let further = &p + (&p - &previous) * Scale(momentum / (momentum + 3.0));
@@ -305,26 +369,26 @@ impl<'a> Alternation<'a> {
         self.groups(a).iter().zip(penalties).map(|(columns, penalty)| penalty * norms(columns)).collect()
     }
 
-    /// Sets the gap over all rows; returns the rows outside the working set that would lower the objective, those that
-    /// pull most first.
-    fn certify(&self, state: &mut State, penalties: &[f64]) -> Vec<usize> {
+    /// Sets the gap over all rows, or over the working set and those `near` it.
+    fn certify(&self, state: &mut State, penalties: &[f64], near: Option<&Near>) -> Look {
         let (p, a) = (&state.p, &state.a);
         let v = dense::product(self.atoms.transpose(), a.as_ref());
         let left = dense::product(self.t.as_ref(), (p - &v).as_ref());
-        let (features, coefficients) = match self.ridge {
-            Ridge::Features(lambda) => (lambda, 0.0),
-            Ridge::Coefficients(lambda) => (0.0, lambda),
-        };
+        let (features, coefficients) = self.ridge.both();
         let y = Mat::from_fn(left.nrows(), left.ncols(), |i, k| left[(i, k)] - features * v[(i, k)]);
-        let mut pulls = self.pulls(y.as_ref(), penalties);
+        let groups = self.groups(p);
+        let mut others = match near {
+            None => self.pulls(y.as_ref(), penalties),
+            Some(near) => ratios(dense::product(near.atoms.as_ref(), y.as_ref()).as_ref(), &groups, penalties),
+        };
         // A coefficient's own ridge pulls back; rows outside have none.
         let mut own = dense::product(self.atoms.as_ref(), y.as_ref());
         own -= a * Scale(coefficients);
-        let groups = self.groups(p);
         let own = ratios(own.as_ref(), &groups, penalties);
-        for (w, &row) in self.rows.iter().enumerate() {
-            let count = groups.len();
-            pulls[row * count..][..count].copy_from_slice(&own[w * count..][..count]);
+        let count = groups.len();
+        for &row in &self.rows {
+            let at = near.map_or(Some(row), |near| near.rows.binary_search(&row).ok());
+            at.into_iter().for_each(|i| others[i * count..][..count].fill(0.0));
         }
         let (mut primal, mut dual) = (0.0, 0.0);
         for (g, (columns, cost)) in groups.iter().zip(self.cost(a, penalties)).enumerate() {
@@ -332,18 +396,18 @@ impl<'a> Alternation<'a> {
                 |x: &Mat<f64>, y: &Mat<f64>| columns.clone().map(|k| x.col(k).transpose() * y.col(k)).sum::<f64>();
             let explained = sum(p, &left);
             let residual = explained - sum(&v, &left) + features * sum(&v, &v) + coefficients * sum(a, a);
-            let largest = pulls.iter().skip(g).step_by(groups.len()).copied().fold(0.0, f64::max);
+            let largest = own.iter().chain(&others).skip(g).step_by(groups.len()).copied().fold(0.0, f64::max);
             let bounds = lasso::bounds(residual, explained, cost, largest);
             (primal, dual) = (primal + bounds.0, dual + bounds.1);
         }
         state.gap = lasso::gap(primal, dual);
-        let worst: Vec<f64> =
-            pulls.chunks_exact(groups.len()).map(|row| row.iter().copied().fold(0.0, f64::max)).collect();
-        let within: HashSet<usize> = self.rows.iter().copied().collect();
-        let wants = |row: &usize| worst[*row] > 1.0 + 1e-10 && !within.contains(row);
-        let mut outside: Vec<usize> = (0..worst.len()).filter(wants).collect();
-        outside.sort_by(|&i, &j| worst[j].total_cmp(&worst[i]).then(i.cmp(&j)));
-        outside
+        let ratios: Vec<f64> = match count {
+            1 => others,
+            _ => others.par_chunks_exact(count).map(|row| row.iter().copied().fold(0.0, f64::max)).collect(),
+        };
+        let mut first: Vec<usize> = (0..ratios.len()).filter(|&i| ratios[i] > 1.0 + 1e-10).collect();
+        first.sort_by(|&i, &j| ratios[j].total_cmp(&ratios[i]).then(i.cmp(&j)));
+        Look { first: first.into_iter().map(|i| near.map_or(i, |near| near.rows[i])).collect(), ratios }
     }
 
     /// `‖f_iᵀ y‖ / penalty`, a group of columns, for every row of the factor, row after row.
@@ -357,10 +421,10 @@ impl<'a> Alternation<'a> {
 
     /// Enlarges the working set by the first of `candidates` that are not too alike.
     pub(super) fn join(&mut self, candidates: &[usize]) {
-        let most = 20.max(self.rows.len() / 4);
+        let most = JOIN.max(self.rows.len() / 8);
         let r = self.t.nrows();
         let considered = &candidates[..candidates.len().min(4 * most)];
-        let atoms = rows_of(self.factor, considered);
+        let atoms = self.factor.rows_of(considered);
         let images = dense::product(self.t.as_ref(), atoms.transpose());
         let norm = |i: usize| (atoms.row(i) * images.col(i)).max(0.0).sqrt();
         let mut chosen: Vec<usize> = Vec::new();
@@ -370,19 +434,21 @@ impl<'a> Alternation<'a> {
                 chosen.push(i);
             }
         }
-        let old = self.rows.len();
         self.rows.extend(chosen.iter().map(|&i| considered[i]));
-        let w = self.rows.len();
-        self.atoms = Mat::from_fn(w, r, |i, k| if i < old { self.atoms[(i, k)] } else { atoms[(chosen[i - old], k)] });
-        self.images =
-            Mat::from_fn(r, w, |k, i| if i < old { self.images[(k, i)] } else { images[(k, chosen[i - old])] });
-        self.gram = dense::product(self.atoms.as_ref(), self.images.as_ref());
-        match self.ridge {
-            Ridge::Features(lambda) => {
-                self.gram += dense::product(self.atoms.as_ref(), self.atoms.transpose()) * Scale(lambda);
-            }
-            Ridge::Coefficients(lambda) => (0..w).for_each(|i| self.gram[(i, i)] += lambda),
-        }
+        let new = Mat::from_fn(chosen.len(), r, |i, k| atoms[(chosen[i], k)]);
+        let images = Mat::from_fn(r, chosen.len(), |k, i| images[(k, chosen[i])]);
+        let (features, coefficients) = self.ridge.both();
+        // `F_new (T + λI)`, whose products with all atoms border the Gram matrix.
+        let border = Mat::from_fn(r, chosen.len(), |k, i| images[(k, i)] + features * new[(i, k)]);
+        self.atoms = dense::stack(&[self.atoms.clone(), new]);
+        self.images = dense::beside(self.images.as_ref(), images.as_ref());
+        let columns = dense::product(self.atoms.as_ref(), border.as_ref());
+        let old = self.gram.nrows();
+        self.gram = Mat::from_fn(self.rows.len(), self.rows.len(), |i, j| match (i < old, j < old) {
+            (true, true) => self.gram[(i, j)],
+            (false, true) => columns[(j, i - old)],
+            (_, false) => columns[(i, j - old)] + if i == j { coefficients } else { 0.0 },
+        });
     }
 
     /// Rows of the working set that `a` uses.
@@ -411,12 +477,6 @@ impl<'a> Alternation<'a> {
         );
         Ok(dense::eigen(inner.as_ref())?.0.iter().take(q).sum())
     }
-}
-
-/// Rows of the factor.
-fn rows_of(factor: &Factor, rows: &[usize]) -> Mat<f64> {
-    let values: Vec<Vec<f64>> = rows.iter().map(|&i| factor.row(i)).collect();
-    Mat::from_fn(rows.len(), factor.rank(), |i, k| values[i][k])
 }
 
 /// Norms of each row's groups of columns, over the penalty of the group, row after row.

@@ -138,7 +138,7 @@ impl Method for Regression {
             Kind::ElasticNet => (Shape::Entries, Ridge::Coefficients),
         };
         let accuracy = Accuracy { gap: self.gap, rounds: self.rounds, sequential: self.sequential };
-        let alternation = Alternation::new(&factor, &t, shape, ridge_of(ridge), accuracy);
+        let alternation = Alternation::new(&factor, &t, shape, ridge_of(ridge), accuracy, task.watch);
         let captured = pairs.values.iter().sum();
         let mut path = Path { method: self, task, factor: &factor, start: pairs.vectors, captured, ridge, alternation };
         path.run()
@@ -250,8 +250,7 @@ impl Path<'_> {
     fn unpenalised(&self) -> Result<Candidate> {
         let pivots = &self.factor.pivots;
         let r = pivots.len();
-        let rows: Vec<Vec<f64>> = pivots.iter().map(|&i| self.factor.row(i)).collect();
-        let l = Mat::from_fn(r, r, |i, j| if j <= i { rows[i][j] } else { 0.0 });
+        let l = self.factor.rows_of(pivots);
         let mut a = self.start.clone();
         crate::dense::solve_lower_transposed(l.as_ref(), a.as_mut());
         let mut order: Vec<usize> = (0..r).collect();
