@@ -38,8 +38,8 @@ const STEP: f64 = 0.5;
 const TRIALS: usize = 40;
 /// … until two of them with the target between them differ by this share.
 const TIGHT: f64 = 1e-3;
-/// From a penalty that just misses a fidelity to the next.
-const NUDGE: f64 = 0.9;
+/// From a penalty that just misses a target to the next.
+const NUDGE: f64 = 0.95;
 
 /// Which of the three it is.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -294,12 +294,32 @@ impl Path<'_> {
         }
         let count = |path: &Self, state: &State| Ok(path.alternation.used(&state.a).len() as f64);
         let found = self.search(most, m as f64 + 0.5, count, |count| count == m as f64)?;
-        match found.sparse {
-            Some((penalties, state)) if !self.alternation.used(&state.a).is_empty() => {
-                Ok(self.candidate(&state, penalties))
-            }
-            _ => Err(Error::parameter("support", m, "more points: every penalty selects more than that, or none")),
+        let sparse = found.sparse.filter(|(_, state)| !self.alternation.used(&state.a).is_empty());
+        let least = sparse.as_ref().map_or(0, |(_, state)| self.alternation.used(&state.a).len());
+        let other = match found.dense.filter(|_| least < m) {
+            Some(dense) => self.thinned(dense, least, m)?,
+            None => None,
+        };
+        match other.or(sparse) {
+            Some((penalties, state)) => Ok(self.candidate(&state, penalties)),
+            None => Err(Error::parameter("support", m, "more points: every penalty selects more than that, or none")),
         }
+    }
+
+    /// Where the support jumps over `m` from one local minimum to another, the denser one is followed to larger
+    /// penalties until it has `m` points or fewer; nothing if it ends with no more than `least`.
+    fn thinned(&mut self, dense: Side, least: usize, m: usize) -> Result<Option<Side>> {
+        let (mut penalties, mut state) = dense;
+        for _ in 0..TRIALS {
+            penalties.iter_mut().for_each(|p| *p /= NUDGE);
+            let start = state.p.clone();
+            state = self.alternation.solve(&start, &penalties, Some(&state))?;
+            let count = self.alternation.used(&state.a).len();
+            if count <= m {
+                return Ok((count > least).then_some((penalties, state)));
+            }
+        }
+        Ok(None)
     }
 
     /// The smallest support that holds the fidelity, on the factor first, then on the data.
@@ -424,6 +444,8 @@ impl Path<'_> {
 
 /// The two sides of a target: the nearest penalties tried, and what they gave.
 struct Found {
-    sparse: Option<(Vec<f64>, State)>,
-    dense: Option<(Vec<f64>, State)>,
+    sparse: Option<Side>,
+    dense: Option<Side>,
 }
+
+type Side = (Vec<f64>, State);

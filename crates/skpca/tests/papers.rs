@@ -1,0 +1,234 @@
+//! The regression family against the papers' own iterations, and what has to hold of its results.
+
+#[allow(dead_code)]
+mod oracle;
+
+use faer::Mat;
+use oracle::{Answer, Dual, Setting};
+use skpca::kernel;
+use skpca::{Fit, Model, Points, Scaling, Spec, Target, toys};
+
+const Q: usize = 4;
+
+fn sets() -> [(&'static str, Points<'static>); 2] {
+    let parabola = toys::parabola(0);
+    let third: Vec<usize> = (0..parabola.n()).step_by(3).collect();
+    [("clusters", toys::clusters(0)), ("parabola", parabola.select(&third))]
+}
+
+/// The papers' setting for `points`.
+fn setting(points: &Points) -> Setting {
+    let kernel = kernel::build(&Spec::new("rbf"), points, 0).unwrap();
+    let k = Mat::from_fn(points.n(), points.n(), |i, j| kernel.eval(points.row(i), points.row(j)));
+    let mut setting = Setting::new(k.as_ref(), true, Q);
+    // As printed, the rule that steers ρ keeps Algorithm 2 from arriving.
+    setting.dual = Dual::Plain;
+    setting
+}
+
+fn fit(points: &Points, method: &str, target: Option<Target>) -> Result<Model, skpca::Error> {
+    let method = method.parse()?;
+    Fit { method, components: Some(Q), target, scaling: Scaling::None, ..Fit::default() }.run(points, None, &())
+}
+
+fn objective(model: &Model) -> f64 {
+    model.parts().report.objective.unwrap()
+}
+
+/// Largest useful penalties at the start: on rows, and on entries.
+fn largest(setting: &Setting) -> (f64, f64) {
+    let c = setting.correlation(setting.start.as_ref());
+    let rows = (0..c.nrows()).map(|i| c.row(i).norm_l2()).fold(0.0, f64::max);
+    (rows, c.norm_max())
+}
+
+/// Ours is never above the paper's, and the paper's own iteration comes near it: both have the same objective.
+fn compare(name: &str, method: &str, points: &Points, theirs: Answer, near: f64) {
+    let model = fit(points, method, None).unwrap();
+    let (ours, report) = (objective(&model), &model.parts().report);
+    assert!(report.gap.unwrap() <= 1e-6 && report.converged, "{name} {method}: {report:?}");
+    assert!(ours <= theirs.objective * (1.0 + 1e-9), "{name} {method}: {ours} against {}", theirs.objective);
+    assert!(theirs.objective <= ours * (1.0 + near), "{name} {method}: {ours} against {}", theirs.objective);
+}
+
+#[test]
+fn the_convex_step_is_where_admm_goes() {
+    for (name, points) in sets() {
+        let setting = setting(&points);
+        let (rows, entries) = largest(&setting);
+        for share in [0.5, 0.1, 0.02] {
+            let (ridge, mu, lambda1) = (0.1, share * rows, share * entries);
+            let theirs = oracle::l21(&setting, ridge, mu, 1.0, 1, 5000, 1e-8);
+            compare(name, &format!("l21,alternations=0,ridge={ridge},penalty={mu}"), &points, theirs, 1e-4);
+            let theirs = oracle::l1(&setting, ridge, &[lambda1; Q], 1.0, 1, 5000, 1e-8);
+            let method = format!("l1,sequential=true,alternations=0,ridge={ridge},penalty={lambda1}");
+            compare(name, &method, &points, theirs, 1e-4);
+        }
+    }
+}
+
+#[test]
+fn alternations_are_never_above_the_papers() {
+    for (name, points) in sets() {
+        let setting = setting(&points);
+        let (rows, entries) = largest(&setting);
+        // Where a component vanishes Algorithm 1's P is not orthonormal, and its objective means nothing.
+        for share in [0.2, 0.05] {
+            let (ridge, mu, lambda1) = (0.1, share * rows, share * entries);
+            let theirs = oracle::l21(&setting, ridge, mu, 1.0, 10, 500, 1e-6);
+            compare(name, &format!("l21,ridge={ridge},penalty={mu}"), &points, theirs, 0.01);
+            let theirs = oracle::l1(&setting, ridge, &[lambda1; Q], 1.0, 10, 500, 1e-6);
+            // Each component is the best of its own, so the sum of all may be better by chance elsewhere.
+            let model = fit(&points, &format!("l1,sequential=true,ridge={ridge},penalty={lambda1}"), None).unwrap();
+            assert!((objective(&model) / theirs.objective - 1.0).abs() < 1e-2, "{name} {share}: {}", objective(&model));
+            let simultaneous = fit(&points, &format!("l1,ridge={ridge},penalty={lambda1}"), None).unwrap();
+            let (ours, theirs) = (objective(&simultaneous), theirs.objective);
+            assert!(ours <= theirs * (1.0 + 1e-9), "{name} {share}: {ours} against {theirs}");
+        }
+    }
+}
+
+#[test]
+fn the_elastic_net_is_das_golatkar_and_awates() {
+    for (name, points) in sets() {
+        let setting = setting(&points);
+        let (_, entries) = largest(&setting);
+        for share in [0.5, 0.1] {
+            // Their objective is twice ours: the oracle halves it, the report does not.
+            let (ridge, lambda1) = (0.5, 2.0 * share * entries);
+            let twice = |answer: Answer| Answer { objective: 2.0 * answer.objective, ..answer };
+            let theirs = twice(oracle::elastic_net(&setting, ridge, lambda1, 1, 20_000, 1e-10));
+            let method = format!("elastic-net,ridge={ridge},penalty={lambda1}");
+            compare(name, &format!("{method},alternations=0"), &points, theirs, 1e-4);
+            let theirs = twice(oracle::elastic_net(&setting, ridge, lambda1, 10, 2000, 1e-8));
+            compare(name, &method, &points, theirs, 0.1);
+        }
+    }
+}
+
+#[test]
+fn an_l1_ratio_is_its_ridge_and_penalty() {
+    let points = toys::clusters(3);
+    let ratio = fit(&points, "elastic-net,l1_ratio=0.3", None).unwrap();
+    let both = fit(&points, "elastic-net,ridge=0.35,penalty=0.3", None).unwrap();
+    assert_eq!(ratio.parts(), both.parts());
+}
+
+#[test]
+fn nothing_is_selected_at_the_largest_penalty_and_something_just_below() {
+    for (name, points) in sets() {
+        let (rows, entries) = largest(&setting(&points));
+        for (method, most) in
+            [("l21", rows), ("l1", entries), ("l1,sequential=true", entries), ("elastic-net", 2.0 * entries)]
+        {
+            let at = |share: f64| fit(&points, &format!("{method},penalty={}", share * most), None);
+            let error = at(1.0 + 1e-6).err().map(|error| error.to_string()).unwrap_or_default();
+            assert!(error.contains("selects no point: it has to be below"), "{name} {method}: {error}");
+            assert!(at(0.99).unwrap().m() > 0, "{name} {method}");
+            let model = fit(&points, &format!("{method},fraction=0.99"), None).unwrap();
+            assert!(model.m() > 0, "{name} {method}");
+            assert!(fit(&points, &format!("{method},fraction=1"), None).is_err(), "{name} {method}");
+        }
+    }
+}
+
+#[test]
+fn gaps_are_as_small_as_asked_for() {
+    for (name, points) in sets() {
+        for method in ["l21", "l1", "l1,sequential=true", "elastic-net"] {
+            for share in [0.5, 0.1, 0.02] {
+                for tolerance in [1e-6, 1e-10] {
+                    let model =
+                        fit(&points, &format!("{method},fraction={share},tolerance={tolerance}"), None).unwrap();
+                    let report = &model.parts().report;
+                    assert!(report.gap.unwrap() <= tolerance, "{name} {method} {share}: {report:?}");
+                }
+            }
+        }
+    }
+}
+
+#[test]
+fn more_alternations_never_raise_the_objective() {
+    for (name, points) in sets() {
+        for method in ["l21", "l1", "elastic-net"] {
+            let at = |rounds: usize| {
+                objective(
+                    &fit(&points, &format!("{method},fraction=0.1,tolerance=1e-9,alternations={rounds}"), None)
+                        .unwrap(),
+                )
+            };
+            let objectives: Vec<f64> = [0, 1, 3, 10, 30, 500].map(at).to_vec();
+            let falls = objectives.windows(2).all(|w| w[1] <= w[0] * (1.0 + 1e-8));
+            assert!(falls && objectives[5] < objectives[0], "{name} {method}: {objectives:?}");
+        }
+    }
+}
+
+#[test]
+fn without_a_penalty_it_is_exact_kernel_pca() {
+    for (name, points) in sets() {
+        let exact = fit(&points, "exact", None).unwrap();
+        for method in ["l21,penalty=0", "l1,penalty=0", "elastic-net,penalty=0,ridge=0"] {
+            let model = fit(&points, method, None).unwrap();
+            let share = model.captured() / exact.captured();
+            assert!((share - 1.0).abs() < 1e-9, "{name} {method}: {share}");
+        }
+    }
+}
+
+#[test]
+fn support_asked_for_is_support_given_or_the_nearest_below_with_a_word() {
+    for (name, points) in sets() {
+        for method in ["l21", "l1", "l1,sequential=true", "elastic-net", "threshold"] {
+            for m in [4, 10, 20] {
+                let model = fit(&points, method, Some(Target::Support(m))).unwrap();
+                let notes = &model.parts().report.notes;
+                assert!(model.m() <= m && model.m() + 4 >= m, "{name} {method}: {} for {m}", model.m());
+                let told = notes.iter().any(|note| note.starts_with(&format!("{m} support points asked for")));
+                assert_eq!(told, model.m() < m, "{name} {method}: {notes:?}");
+            }
+        }
+    }
+}
+
+#[test]
+fn components_keep_their_own_zeros_and_the_union_is_told_beside_them() {
+    let points = toys::parabola(1);
+    for method in ["l1", "elastic-net", "threshold"] {
+        let own = fit(&points, method, Some(Target::Support(20))).unwrap();
+        let text = serde_json::Value::Object(skpca::format::describe(&own));
+        let counts: Vec<u64> =
+            text["support_per_component"].as_array().unwrap().iter().map(|v| v.as_u64().unwrap()).collect();
+        assert!(counts.iter().all(|&c| c < own.m() as u64), "{method}: {counts:?} of {}", own.m());
+        assert!(counts.iter().sum::<u64>() >= own.m() as u64, "{method}: every point is used");
+        let refitted = fit(&points, &format!("{method},refit=true"), Some(Target::Support(20))).unwrap();
+        assert_eq!(refitted.parts().rows, own.parts().rows, "{method}");
+        assert!(refitted.parts().frame.is_none() && refitted.parts().fidelity > own.parts().fidelity, "{method}");
+    }
+}
+
+#[test]
+fn wrong_parameters_are_refused_by_name() {
+    let points = toys::clusters(0);
+    let message = |method: &str, target| fit(&points, method, target).err().map(|e| e.to_string()).unwrap_or_default();
+    for (method, expected) in [
+        ("l21,penalty=-1", "penalty = -1.0: expected a number from 0, or several (0.1:0.2)"),
+        ("l21,penalty=1:2", "penalty = 2 numbers: expected 1 number or 1"),
+        ("l1,penalty=1:2", "penalty = 2 numbers: expected 1 number or 4"),
+        ("l1,penalty=1:0:1:1", "penalty = 0: expected positive numbers, or a single 0 for none"),
+        ("l1,penalty=1,fraction=0.5", "fraction = 0.5: expected this or the other parameters of the penalty, not both"),
+        ("elastic-net,l1_ratio=1.5", "l1_ratio = 1.5: expected a number from 0 to 1"),
+        ("l21,refit=3", "refit = 3.0: expected true or false"),
+        ("l21,alternations=1.5", "alternations = 1.5: expected a whole number from 0"),
+        ("l21,tolerance=0", "tolerance = 0.0: expected a number above 0"),
+        ("threshold,keep=0", "keep = 0: expected a whole number from 1"),
+    ] {
+        assert_eq!(message(method, None), expected, "{method}");
+    }
+    assert_eq!(
+        message("l21,penalty=1", Some(Target::Support(5))),
+        "support = 5: expected a target or a penalty, not both"
+    );
+    assert!(message("l21,mu=1", None).starts_with("unknown method parameter 'mu': expected one of ridge, penalty,"));
+}
