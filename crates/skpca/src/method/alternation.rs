@@ -91,7 +91,7 @@ const NEARLY: f64 = 0.7;
 const NEAREST: usize = 2000;
 /// Rows that join at a time, or an eighth of the working set if that is more.
 const JOIN: usize = 30;
-/// Rows that join are no more alike than this cosine, as atoms of the regression.
+/// Rows that join are no more alike than this cosine in feature space.
 const ALIKE: f64 = 0.95;
 
 /// A minimum, or where the search for it ended.
@@ -425,18 +425,17 @@ impl<'a> Alternation<'a> {
         let r = self.t.nrows();
         let considered = &candidates[..candidates.len().min(4 * most)];
         let atoms = self.factor.rows_of(considered);
-        let images = dense::product(self.t.as_ref(), atoms.transpose());
-        let norm = |i: usize| (atoms.row(i) * images.col(i)).max(0.0).sqrt();
+        let products = dense::product(atoms.as_ref(), atoms.transpose());
         let mut chosen: Vec<usize> = Vec::new();
         for i in 0..considered.len() {
-            let alike = |&j: &usize| (atoms.row(i) * images.col(j)).abs() > ALIKE * norm(i) * norm(j);
+            let alike = |&j: &usize| products[(i, j)].powi(2) > ALIKE * ALIKE * products[(i, i)] * products[(j, j)];
             if chosen.len() < most && !chosen.iter().any(alike) {
                 chosen.push(i);
             }
         }
         self.rows.extend(chosen.iter().map(|&i| considered[i]));
         let new = Mat::from_fn(chosen.len(), r, |i, k| atoms[(chosen[i], k)]);
-        let images = Mat::from_fn(r, chosen.len(), |k, i| images[(k, chosen[i])]);
+        let images = dense::product(self.t.as_ref(), new.transpose());
         let (features, coefficients) = self.ridge.both();
         // `F_new (T + λI)`, whose products with all atoms border the Gram matrix.
         let border = Mat::from_fn(r, chosen.len(), |k, i| images[(k, i)] + features * new[(i, k)]);
