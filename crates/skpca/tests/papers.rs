@@ -196,13 +196,13 @@ fn support_asked_for_is_support_given_or_the_nearest_below_with_a_word() {
 fn components_keep_their_own_zeros_and_the_union_is_told_beside_them() {
     let points = toys::parabola(1);
     for method in ["l1", "elastic-net", "threshold"] {
-        let own = fit(&points, method, Some(Target::Support(20))).unwrap();
+        let own = fit(&points, &format!("{method},refit=false"), Some(Target::Support(20))).unwrap();
         let text = serde_json::Value::Object(skpca::format::describe(&own));
         let counts: Vec<u64> =
             text["support_per_component"].as_array().unwrap().iter().map(|v| v.as_u64().unwrap()).collect();
         assert!(counts.iter().all(|&c| c < own.m() as u64), "{method}: {counts:?} of {}", own.m());
         assert!(counts.iter().sum::<u64>() >= own.m() as u64, "{method}: every point is used");
-        let refitted = fit(&points, &format!("{method},refit=true"), Some(Target::Support(20))).unwrap();
+        let refitted = fit(&points, method, Some(Target::Support(20))).unwrap();
         assert_eq!(refitted.parts().rows, own.parts().rows, "{method}");
         assert!(refitted.parts().frame.is_none() && refitted.parts().fidelity > own.parts().fidelity, "{method}");
     }

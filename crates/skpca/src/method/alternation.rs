@@ -77,9 +77,7 @@ struct Effort {
     certified: bool,
 }
 
-/// What a result has to meet …
-const TIGHT: Effort = Effort { rounds: 0, moved: 1e-4, change: 1e-8, gap: 0.0, certified: true };
-/// … and what is enough to see which rows matter.
+/// What is enough to see which rows matter.
 const LOOSE: Effort = Effort { rounds: 0, moved: 1e-2, change: 1e-6, gap: 1e-3, certified: false };
 /// Newton steps of an A-step.
 const STEPS: usize = 200;
@@ -181,7 +179,7 @@ impl<'a> Alternation<'a> {
     pub(super) fn solve(&mut self, start: &Mat<f64>, penalties: &[f64], warm: Option<&State>) -> Result<State> {
         let mut sizes = warm.map_or_else(|| vec![Vec::new(); self.groups(start).len()], |state| state.sizes.clone());
         let Accuracy { gap, rounds, .. } = self.accuracy;
-        let tight = Effort { rounds, gap, ..TIGHT };
+        let tight = Effort { rounds, moved: gap.sqrt(), change: 0.1 * gap, gap, certified: true };
         let loose = Effort { rounds, gap: gap.max(LOOSE.gap), ..LOOSE };
         if rounds == 0 {
             return self.grown(start, penalties, sizes, tight);
@@ -278,7 +276,7 @@ impl<'a> Alternation<'a> {
         sizes: &[Vec<f64>],
         effort: Effort,
     ) -> Result<State> {
-        let tight = (1e-2 * self.accuracy.gap).min(1e-9);
+        let tight = 1e-2 * self.accuracy.gap;
         let (mut p, mut previous) = (start.clone(), start.clone());
         let mut sizes = sizes.to_vec();
         let (mut best, mut momentum, mut taken) = (f64::INFINITY, 0.0, 0);

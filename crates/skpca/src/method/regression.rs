@@ -40,6 +40,8 @@ const TRIALS: usize = 40;
 const TIGHT: f64 = 1e-3;
 /// From a penalty that just misses a target to the next.
 const NUDGE: f64 = 0.95;
+/// So many of them; then nothing is penalised.
+const NUDGES: usize = 20;
 
 /// Which of the three it is.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -95,7 +97,7 @@ impl Regression {
             penalty,
             sequential,
             rounds: fields.count("alternations")?.unwrap_or(ROUNDS),
-            refit: fields.boolean("refit", kind == Kind::L21)?,
+            refit: fields.boolean("refit", true)?,
             gap: fields.positive("tolerance")?.unwrap_or(GAP),
             rank: fields.count("rank")?,
         }))
@@ -325,16 +327,14 @@ impl Path<'_> {
     /// The smallest support that holds the fidelity, on the factor first, then on the data.
     fn with_fidelity(&mut self, fidelity: f64, most: f64) -> Result<Candidate> {
         let mut found = self.search(most, fidelity, Self::share, |_| false)?.dense;
-        while let Some((penalties, state)) = found {
+        for _ in 0..NUDGES {
+            let Some((penalties, state)) = found else { break };
             let candidate = self.candidate(&state, penalties);
             if self.measured(&candidate)? >= fidelity {
                 return Ok(candidate);
             }
             // The factor is a little kinder than the data.
             let penalties: Vec<f64> = candidate.penalties.iter().map(|p| NUDGE * p).collect();
-            if penalties[0] < SMALLEST * most {
-                break;
-            }
             let state = self.solve(&penalties, Some(&state))?;
             found = Some((penalties, state));
         }

@@ -23,7 +23,7 @@ pub(super) const ENTRY: Entry = Entry {
     name: "threshold",
     about: "baseline: each component of kernel PCA keeps its largest coefficients; keep (a component), refit",
     build: |fields| {
-        let (keep, refit) = (fields.count("keep")?, fields.boolean("refit", false)?);
+        let (keep, refit) = (fields.count("keep")?, fields.boolean("refit", true)?);
         match keep {
             Some(0) => Err(Error::parameter("keep", 0, "a whole number from 1")),
             _ => Ok(Box::new(Threshold { keep, refit })),
