@@ -7,7 +7,7 @@ use crate::columns::{Columns, Scaling};
 use crate::error::{Error, Result};
 use crate::gram::{Basis, Precision};
 use crate::kernel::{self, Kernel};
-use crate::method::{self, COMPONENTS, Size, Solution, Support, Target, Task};
+use crate::method::{self, COMPONENTS, DEPENDENT, Size, Solution, Support, Target, Task};
 use crate::model::{Model, Parts, Scores};
 use crate::points::Points;
 use crate::random::Random;
@@ -130,7 +130,8 @@ impl Fit {
     }
 
     fn assemble(&self, task: &Task, columns: Columns, solution: Solution) -> Result<Model> {
-        let Solution { method, support: Support::Rows(rows), expansion, mut report } = solution;
+        let Solution { method, support: Support::Rows(chosen), expansion, fewer, mut report } = solution;
+        let rows: Vec<usize> = expansion.kept.iter().map(|&i| chosen[i]).collect();
         let n = task.points.n();
         let found = expansion.values.len();
         if found == 0 {
@@ -141,11 +142,12 @@ impl Fit {
         }
         if let Some(Target::Support(asked)) = self.target.filter(|t| *t != Target::Support(rows.len())) {
             let m = rows.len();
-            report.notes.push(format!("{asked} support points asked for, {m} kept: the others depend on them"));
+            let why = if m < chosen.len() { DEPENDENT } else { fewer };
+            report.notes.push(format!("{asked} support points asked for, {m} kept: {why}"));
         }
         let fidelity = match rows.len() == n {
             true => 1.0,
-            false => task.reference()?.fidelity(task.kernel, task.points, &rows, &expansion),
+            false => task.reference()?.fidelity(task.kernel, task.points, &chosen, &expansion),
         };
         if let Some(Target::Fidelity(asked)) = self.target.filter(|t| matches!(t, Target::Fidelity(f) if fidelity < *f))
         {

@@ -14,11 +14,15 @@ fn kernels() -> Vec<Spec> {
     KERNELS.iter().map(|entry| valid(entry.name)).collect()
 }
 
-fn cases() -> Vec<(Spec, Spec)> {
+fn methods() -> Vec<Spec> {
     let mut methods: Vec<Spec> = METHODS.iter().map(|entry| Spec::new(entry.name)).collect();
     // The papers' own components, which are not orthonormal.
     methods.extend(["l1", "l21", "elastic-net", "threshold"].map(|name| Spec::new(name).with("refit", false)));
-    methods.iter().flat_map(|m| kernels().into_iter().map(move |k| (m.clone(), k))).collect()
+    methods
+}
+
+fn cases() -> Vec<(Spec, Spec)> {
+    methods().iter().flat_map(|m| kernels().into_iter().map(move |k| (m.clone(), k))).collect()
 }
 
 fn fit(method: &Spec, kernel: &Spec, points: &Points, m: usize) -> Model {
@@ -272,4 +276,56 @@ fn rank_and_dependence_are_told() {
             "9 support points asked for, 2 kept: the others depend on them"
         ]
     );
+}
+
+/// Tables that tempt a method to divide by zero, to run out of rank or to cross one of its sizes.
+fn odd_tables() -> Vec<(&'static str, Points<'static>)> {
+    let line = |n: usize, each: &dyn Fn(usize) -> f64| Points::new(1, (0..n).map(each).collect::<Vec<f64>>()).unwrap();
+    let repeated: Vec<usize> = (0..90).map(|i| i / 3).collect();
+    let plane =
+        |each: &dyn Fn(usize) -> [f64; 2]| Points::new(2, (0..40).flat_map(each).collect::<Vec<f64>>()).unwrap();
+    vec![
+        ("two rows", line(2, &|i| i as f64)),
+        ("three rows", line(3, &|i| (i * i) as f64)),
+        ("all but one equal", line(1600, &|i| if i == 7 { 1.0 } else { 0.0 })),
+        ("every row thrice", toys::clusters(3).select(&repeated)),
+        ("a line in the plane", plane(&|i| [i as f64, 2.0 * i as f64])),
+        ("an outlier", plane(&|i| [if i == 3 { 1e9 } else { (i as f64).sin() }, (i as f64).cos()])),
+        ("two values", line(50, &|i| (i % 2) as f64)),
+        ("tiny values", line(30, &|i| 1e-150 * i as f64)),
+        ("huge values", line(30, &|i| 1e150 * i as f64)),
+        ("many rows", line(4500, &|i| (0.37 * i as f64).sin() + 1e-3 * i as f64)),
+    ]
+}
+
+#[test]
+fn odd_tables_end_in_a_sound_model_or_an_error() {
+    for method in methods().into_iter().chain(["l1,sequential=true".parse().unwrap()]) {
+        for (name, points) in odd_tables() {
+            for (target, kernel) in [
+                (None, "rbf"),
+                (Some(Target::Support(1)), "rbf"),
+                (Some(Target::Support(3)), "rbf,gamma=1"),
+                (Some(Target::Support(20)), "linear"),
+                (Some(Target::Fidelity(0.9)), "cosine"),
+            ] {
+                // A fidelity of single components may take minutes on many rows.
+                if points.n() > 2000 && !matches!(target, Some(Target::Support(_))) {
+                    continue;
+                }
+                for components in [Some(1), None] {
+                    let (method, kernel) = (method.clone(), kernel.parse().unwrap());
+                    let fit = Fit { method, kernel, components, target, ..Fit::default() };
+                    let Ok(model) = fit.run(&points, None, &()) else { continue };
+                    let case = format!("{name}, {} {} {target:?} {components:?}", fit.method, fit.kernel);
+                    let scores = model.score(&points, Precision::Double).unwrap();
+                    assert!(scores.iter().all(|s| s.is_finite()), "{case}");
+                    assert!(model.parts().fidelity <= 1.0 + 1e-6, "{case}: {}", model.parts().fidelity);
+                    if let Some(Target::Support(m)) = target.filter(|_| fit.method.name != "exact") {
+                        assert!(model.m() <= m, "{case}: {}", model.m());
+                    }
+                }
+            }
+        }
+    }
 }

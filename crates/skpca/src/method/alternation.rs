@@ -87,6 +87,8 @@ const PASSES: usize = 100;
 const NEARLY: f64 = 0.7;
 /// … and no more than so many are watched.
 const NEAREST: usize = 2000;
+/// A squared cosine that only equal rows have.
+const EQUAL: f64 = 1.0 - 1e-10;
 /// Rows that join at a time, or an eighth of the working set if that is more.
 const JOIN: usize = 30;
 /// Rows that join are no more alike than this cosine in feature space.
@@ -236,8 +238,12 @@ impl<'a> Alternation<'a> {
                     return Ok(state);
                 }
             }
+            if !self.join(&outside) {
+                state.converged &= state.gap <= effort.gap;
+                state.rounds = taken;
+                return Ok(state);
+            }
             (p, sizes) = (state.p, state.sizes);
-            self.join(&outside);
         }
         unreachable!("the loop returns")
     }
@@ -280,7 +286,8 @@ impl<'a> Alternation<'a> {
         let (mut p, mut previous) = (start.clone(), start.clone());
         let mut sizes = sizes.to_vec();
         let (mut best, mut momentum, mut taken) = (f64::INFINITY, 0.0, 0);
-        let mut settled = effort.rounds == 0;
+        // With P fixed there is nothing to settle; rounds that are used up are another matter.
+        let mut settled = self.accuracy.rounds == 0;
         while taken < effort.rounds && !settled {
             taken += 1;
             check(self.watch, "alternation", taken as f64 / effort.rounds as f64)?;
@@ -417,15 +424,19 @@ impl<'a> Alternation<'a> {
         parts.concat()
     }
 
-    /// Enlarges the working set by the first of `candidates` that are not too alike.
-    pub(super) fn join(&mut self, candidates: &[usize]) {
+    /// Enlarges the working set by the first of `candidates` that are not too alike; tells whether it grew.
+    fn join(&mut self, candidates: &[usize]) -> bool {
         let most = JOIN.max(self.rows.len() / 8);
         let r = self.t.nrows();
         let considered = &candidates[..candidates.len().min(4 * most)];
         let atoms = self.factor.rows_of(considered);
         let products = dense::product(atoms.as_ref(), atoms.transpose());
+        let known = dense::product(atoms.as_ref(), self.atoms.transpose());
+        let squares: Vec<f64> = (0..self.rows.len()).map(|w| self.atoms.row(w).squared_norm_l2()).collect();
+        let equal = |i: usize, w: usize| known[(i, w)].powi(2) > EQUAL * products[(i, i)] * squares[w];
         let mut chosen: Vec<usize> = Vec::new();
-        for i in 0..considered.len() {
+        // A row equal to one of the working set pulls as that one does, but for rounding.
+        for i in (0..considered.len()).filter(|&i| !(0..squares.len()).any(|w| equal(i, w))) {
             let alike = |&j: &usize| products[(i, j)].powi(2) > ALIKE * ALIKE * products[(i, i)] * products[(j, j)];
             if chosen.len() < most && !chosen.iter().any(alike) {
                 chosen.push(i);
@@ -446,6 +457,7 @@ impl<'a> Alternation<'a> {
             (false, true) => columns[(j, i - old)],
             (_, false) => columns[(i, j - old)] + if i == j { coefficients } else { 0.0 },
         });
+        !chosen.is_empty()
     }
 
     /// Rows of the working set that `a` uses.

@@ -4,7 +4,7 @@
 //! K̃ u = λ u,   a = u / √λ,   1ᵀa = 0     so  Σ a_i φ(x_i) is the same with centred and uncentred atoms
 //! ```
 
-use super::{Entry, Method, Report, Size, Solution, Support, Target, Task};
+use super::{DEPENDENT, Entry, Method, Report, Size, Solution, Support, Target, Task};
 use crate::error::{Error, Result};
 use crate::factor::diagonal;
 use crate::spec::Spec;
@@ -46,7 +46,13 @@ impl Method for Exact {
             residual_trace: 0.0,
             trace,
         };
-        Ok(Solution { method: Spec::new("exact"), support: Support::Rows((0..n).collect()), expansion, report })
+        Ok(Solution {
+            method: Spec::new("exact"),
+            support: Support::Rows((0..n).collect()),
+            expansion,
+            fewer: DEPENDENT,
+            report,
+        })
     }
 
     fn memory(&self, size: &Size) -> usize {

@@ -12,7 +12,7 @@ use std::sync::Arc;
 
 use faer::Mat;
 
-use super::{Entry, FIDELITY, Method, Report, Size, Solution, Support, Target, Task};
+use super::{DEPENDENT, Entry, FIDELITY, Method, Report, Size, Solution, Support, Target, Task};
 use crate::blocks;
 use crate::error::Result;
 use crate::factor::{Factor, Stop};
@@ -51,9 +51,14 @@ impl Method for Landmarks {
             }
             Target::Fidelity(fidelity) => smallest(task, fidelity)?,
         };
-        let support = expansion.kept.iter().map(|&i| support[i]).collect();
         let report = Report { rounds: 1, converged: true, ..Report::default() };
-        Ok(Solution { method: Spec::new("landmarks"), support: Support::Rows(support), expansion, report })
+        Ok(Solution {
+            method: Spec::new("landmarks"),
+            support: Support::Rows(support),
+            expansion,
+            fewer: DEPENDENT,
+            report,
+        })
     }
 
     fn memory(&self, size: &Size) -> usize {

@@ -91,7 +91,10 @@ pub(crate) struct Solution {
     /// The method's name with the parameters it used, those it found included.
     pub method: Spec,
     pub support: Support,
+    /// Over those of the support that are independent.
     pub expansion: Expansion,
+    /// Why there may be fewer points than asked for.
+    pub fewer: &'static str,
     pub report: Report,
 }
 
@@ -111,6 +114,9 @@ pub struct Report {
     /// What the user should know: fewer components than asked for, dependent points dropped.
     pub notes: Vec<String>,
 }
+
+/// Points that others express are left out.
+pub(crate) const DEPENDENT: &str = "the others depend on them";
 
 /// A line of the registry.
 pub struct Entry {

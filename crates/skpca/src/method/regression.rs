@@ -277,7 +277,7 @@ impl Path<'_> {
             converged: state.converged,
             ..Report::default()
         };
-        if alive.len() < state.a.ncols() {
+        if !self.method.refit && alive.len() < state.a.ncols() {
             let (empty, all) = (state.a.ncols() - alive.len(), state.a.ncols());
             report.notes.push(format!("{empty} of {all} components are empty at this penalty"));
         }
@@ -409,11 +409,11 @@ impl Path<'_> {
 
     fn solution(&self, candidate: Candidate) -> Result<Solution> {
         let expansion = self.expansion(&candidate)?;
-        let rows = expansion.kept.iter().map(|&i| candidate.rows[i]).collect();
         Ok(Solution {
             method: self.spec(&candidate),
-            support: Support::Rows(rows),
+            support: Support::Rows(candidate.rows),
             expansion,
+            fewer: "no penalty selects as many",
             report: candidate.report,
         })
     }

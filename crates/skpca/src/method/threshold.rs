@@ -17,7 +17,7 @@ use crate::spectrum::{Accuracy, Expansion, Span, top};
 /// Rank of the factor from which the eigenvectors come; exact up to as many rows.
 const RANK: usize = 1000;
 /// A search for a fidelity ends at this many points: a baseline that needs more is no sparse model.
-const MOST: usize = 4000;
+const MOST: usize = 1000;
 
 pub(super) const ENTRY: Entry = Entry {
     name: "threshold",
@@ -73,11 +73,11 @@ impl Method for Threshold {
         };
         let rows = choice.rows(keep);
         let expansion = choice.expansion(&rows, keep)?;
-        let support = expansion.kept.iter().map(|&i| rows[i]).collect();
         Ok(Solution {
             method: Spec::new("threshold").with("keep", keep).with("refit", self.refit),
-            support: Support::Rows(support),
+            support: Support::Rows(rows),
             expansion,
+            fewer: "one coefficient more a component would need more points",
             report: Report { rounds: 1, converged: true, ..Report::default() },
         })
     }
