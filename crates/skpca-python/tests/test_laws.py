@@ -43,7 +43,16 @@ print(hashlib.sha256(model.to_bytes() + b"".join(answer.tobytes() for answer in 
 
 @pytest.mark.parametrize(
     ("method", "n", "support"),
-    [("exact", 1000, ""), ("landmarks", 3000, "60"), ("landmarks", 12000, "150"), ("landmarks", 3000, "")],
+    [
+        ("exact", 1000, ""),
+        ("landmarks", 3000, "60"),
+        ("landmarks", 12000, "150"),
+        ("landmarks", 3000, ""),
+        ("l21", 12000, "40"),
+        ("l1,refit=false", 3000, "20"),
+        ("elastic-net", 5000, "20"),
+        ("threshold", 3000, "20"),
+    ],
 )
 def test_threads_do_not_change_a_bit(method, n, support):
     def run(threads):

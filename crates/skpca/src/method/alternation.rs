@@ -556,3 +556,103 @@ fn project_out(b: &mut Mat<f64>, before: MatRef<f64>) {
         dense::subtract_product(b.as_mut(), before, overlap.as_ref());
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::factor::Stop;
+    use crate::spec::Spec;
+    use crate::spectrum::{self, top};
+    use crate::toys;
+
+    /// The gap and the objective, from every row of the factor and nothing else of the solver's.
+    fn recomputed(
+        f: &Mat<f64>,
+        t: &Mat<f64>,
+        a: &Mat<f64>,
+        p: &Mat<f64>,
+        ridge: Ridge,
+        shape: Shape,
+        penalty: f64,
+    ) -> (f64, f64) {
+        let v = f.transpose() * a;
+        let (features, coefficients) = ridge.both();
+        let z = f * (t * (p - &v) - Scale(features) * &v) - Scale(coefficients) * a;
+        let norms = |x: &Mat<f64>, k: usize| -> Vec<f64> {
+            match shape {
+                Shape::Rows => (0..x.nrows()).map(|i| x.row(i).norm_l2()).collect(),
+                Shape::Entries => x.col(k).iter().map(|v| v.abs()).collect(),
+            }
+        };
+        let q = p.ncols();
+        let groups: Vec<Range<usize>> =
+            if shape == Shape::Rows { std::iter::once(0..q).collect() } else { (0..q).map(|k| k..k + 1).collect() };
+        let (mut primal, mut dual, mut cost) = (0.0, 0.0, 0.0);
+        for columns in groups {
+            let pick = |x: &Mat<f64>| x.get(.., columns.clone()).to_owned();
+            let (p, v, a) = (pick(p), pick(&v), pick(a));
+            let dot = |x: &Mat<f64>, y: &Mat<f64>| (x.transpose() * y).diagonal().column_vector().sum();
+            let own = penalty * norms(&a, 0).iter().sum::<f64>();
+            let residual = dot(&(&p - &v), &(t * (&p - &v))) + features * dot(&v, &v) + coefficients * dot(&a, &a);
+            let largest = norms(&pick(&z), 0).into_iter().fold(0.0, f64::max) / penalty;
+            let shrink = 1.0 / largest.max(1.0);
+            primal += 0.5 * residual + own;
+            dual += shrink * dot(&p, &(t * (&p - &v))) - 0.5 * shrink * shrink * residual;
+            cost += own;
+        }
+        let trace: f64 = (0..t.nrows()).map(|i| t[(i, i)]).sum();
+        let dot = |x: &Mat<f64>, y: &Mat<f64>| (x.transpose() * y).diagonal().column_vector().sum();
+        let ridge = 0.5 * features * dot(&v, &v) + 0.5 * coefficients * dot(a, a);
+        let objective = 0.5 * trace - dot(&v, &(t * p)) + 0.5 * dot(&v, &(t * &v)) + ridge + cost;
+        ((primal - dual) / primal, objective)
+    }
+
+    #[test]
+    fn gap_and_objective_are_those_of_what_is_returned() {
+        let points = toys::parabola(5);
+        let kernel = crate::kernel::build(&Spec::new("rbf"), &points, 0).unwrap();
+        let factor = Factor::pivoted(&kernel, &points, Stop { rank: 60, residual: 0.0 }, 0, &()).unwrap();
+        let (t, _) = factor.scatter(true);
+        let pairs = top(&t, 3, spectrum::Accuracy::default(), 0, &()).unwrap();
+        let all: Vec<usize> = (0..points.n()).collect();
+        let f = factor.rows_of(&all);
+        for (shape, sequential) in [(Shape::Rows, false), (Shape::Entries, false), (Shape::Entries, true)] {
+            for ridge in [Ridge::Features(0.1), Ridge::Coefficients(0.1)] {
+                for rounds in [0, 2, 500] {
+                    let accuracy = Accuracy { gap: 1e-6, rounds, sequential };
+                    let mut problem = Alternation::new(&factor, &t, shape, ridge, accuracy, &());
+                    let penalty = 0.1 * problem.largest_penalty(&pairs.vectors);
+                    let groups = if shape == Shape::Rows { 1 } else { 3 };
+                    let state = problem.solve(&pairs.vectors, &vec![penalty; groups], None).unwrap();
+                    let mut a = Mat::zeros(points.n(), 3);
+                    for (w, &row) in problem.rows.iter().enumerate() {
+                        (0..3).for_each(|k| a[(row, k)] = state.a[(w, k)]);
+                    }
+                    let (gap, objective) = recomputed(&f, &t, &a, &state.p, ridge, shape, penalty);
+                    let case = format!("{shape:?} {ridge:?} {rounds} {sequential}");
+                    assert!((gap - state.gap).abs() < 1e-9 && gap <= 1e-6, "{case}: {gap} {}", state.gap);
+                    assert!(
+                        (objective / state.objective - 1.0).abs() < 1e-10,
+                        "{case}: {objective} {}",
+                        state.objective
+                    );
+                    let identity = state.p.transpose() * &state.p - Mat::<f64>::identity(3, 3);
+                    assert!(identity.norm_max() < 1e-12, "{case}: P is orthonormal");
+                    assert!(rounds == 2 || state.converged, "{case}");
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn polar_keeps_open_directions_and_stays_orthogonal_to_those_before() {
+        let old = Mat::from_fn(5, 2, |i, j| if i == j + 1 { 1.0 } else { 0.0 });
+        let before = Mat::from_fn(5, 1, |i, _| if i == 0 { 1.0 } else { 0.0 });
+        let b = Mat::from_fn(5, 2, |i, j| if j == 0 && i < 2 { 3.0 } else { 0.0 });
+        let (p, nuclear) = polar(b, old.as_ref(), before.as_ref()).unwrap();
+        assert!((nuclear - 3.0).abs() < 1e-12, "{nuclear}");
+        assert!((&p - &old).norm_max() < 1e-12, "{p:?}");
+        let (p, nuclear) = polar(Mat::zeros(5, 2), old.as_ref(), before.as_ref()).unwrap();
+        assert!(nuclear == 0.0 && (&p - &old).norm_max() < 1e-12);
+    }
+}
