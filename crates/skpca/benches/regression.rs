@@ -43,8 +43,8 @@ fn main() {
             against_factor(&name, &points);
             continue;
         }
-        for share in [0.5, 0.1, 0.02] {
-            for method in ["l21", "l1"] {
+        for method in ["l21", "l1"] {
+            for share in [0.5, 0.1, 0.02] {
                 compare(&name, &points, method, share);
             }
         }
