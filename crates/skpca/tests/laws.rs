@@ -329,3 +329,32 @@ fn odd_tables_end_in_a_sound_model_or_an_error() {
         }
     }
 }
+
+#[test]
+fn scores_are_distances_to_the_span_of_components_that_are_not_orthogonal() {
+    let points = toys::parabola(10);
+    let mut overlap = 0.0_f64;
+    for method in ["l1", "l21", "elastic-net", "threshold"] {
+        let model = fit(&Spec::new(method).with("refit", false), &Spec::new("rbf"), &points, 6);
+        let parts = model.parts();
+        let kernel = kernel::build(&parts.kernel, &points, 0).unwrap();
+        let (m, a) = (model.m(), &parts.coefficients);
+        let gram = |k: usize, l: usize| -> f64 {
+            let pairs = (0..m).flat_map(|i| (0..m).map(move |j| (i, j)));
+            pairs.map(|(i, j)| a[(i, k)] * a[(j, l)] * kernel.eval(parts.support.row(i), parts.support.row(j))).sum()
+        };
+        let (g, h, i) = (gram(0, 0), gram(0, 1), gram(1, 1));
+        overlap = overlap.max(h.abs());
+        let features = model.transform(&points, Precision::Double).unwrap();
+        let scores = model.score(&points, Precision::Double).unwrap();
+        for (row, x) in points.rows().enumerate() {
+            let (y, z) = (features[2 * row], features[2 * row + 1]);
+            let projected = (i * y * y - 2.0 * h * y * z + g * z * z) / (g * i - h * h);
+            let near: f64 = (0..m).map(|s| parts.mean[s] * kernel.eval(parts.support.row(s), x)).sum();
+            let mean: f64 = parts.mean.iter().zip(&parts.means).map(|(b, u)| b * u).sum();
+            let expected = kernel.eval(x, x) - 2.0 * near + mean - projected;
+            assert!((scores[row] - expected.max(0.0)).abs() < 1e-9, "{method}: {} {expected}", scores[row]);
+        }
+    }
+    assert!(overlap > 1e-3, "some of the components overlap: {overlap}");
+}

@@ -209,6 +209,29 @@ fn components_keep_their_own_zeros_and_the_union_is_told_beside_them() {
 }
 
 #[test]
+fn thresholding_keeps_the_largest_coefficients_of_each_component() {
+    // A narrow kernel: every row is independent of the others, and the coefficients of exact kernel PCA are the only ones.
+    let points = toys::clusters(4);
+    let run = |method: &str| {
+        let (method, kernel) = (method.parse().unwrap(), "rbf,gamma=300".parse().unwrap());
+        Fit { method, kernel, components: Some(2), scaling: Scaling::None, ..Fit::default() }
+            .run(&points, None, &())
+            .unwrap()
+    };
+    let (exact, sparse) = (run("exact"), run("threshold,keep=5,refit=false"));
+    let mut expected: Vec<usize> = Vec::new();
+    for k in 0..2 {
+        let size = |i: &usize| exact.parts().coefficients[(*i, k)].abs();
+        let mut order: Vec<usize> = (0..points.n()).collect();
+        order.sort_by(|i, j| size(j).total_cmp(&size(i)));
+        expected.extend(&order[..5]);
+    }
+    expected.sort_unstable();
+    expected.dedup();
+    assert_eq!(sparse.parts().rows.as_ref(), Some(&expected));
+}
+
+#[test]
 fn wrong_parameters_are_refused_by_name() {
     let points = toys::clusters(0);
     let message = |method: &str, target| fit(&points, method, target).err().map(|e| e.to_string()).unwrap_or_default();
