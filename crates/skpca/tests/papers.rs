@@ -149,6 +149,18 @@ fn gaps_are_as_small_as_asked_for() {
 }
 
 #[test]
+fn gaps_close_where_rows_repeat() {
+    let clusters = toys::clusters(2);
+    let points = clusters.select(&(0..90).map(|i| i / 2).collect::<Vec<usize>>());
+    for method in ["l21", "l1", "elastic-net"] {
+        for share in [0.5, 0.1, 0.02] {
+            let report = fit(&points, &format!("{method},fraction={share}"), None).unwrap().parts().report.clone();
+            assert!(report.gap.unwrap() <= 1e-6, "{method} {share}: {report:?}");
+        }
+    }
+}
+
+#[test]
 fn more_alternations_never_raise_the_objective() {
     for (name, points) in sets() {
         for method in ["l21", "l1", "elastic-net"] {

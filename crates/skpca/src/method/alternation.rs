@@ -439,7 +439,10 @@ impl<'a> Alternation<'a> {
         let products = dense::product(atoms.as_ref(), atoms.transpose());
         let known = dense::product(atoms.as_ref(), self.atoms.transpose());
         let squares: Vec<f64> = (0..self.rows.len()).map(|w| self.atoms.row(w).squared_norm_l2()).collect();
-        let equal = |i: usize, w: usize| known[(i, w)].powi(2) > EQUAL * products[(i, i)] * squares[w];
+        let (features, coefficients) = self.ridge.both();
+        // Under a ridge on coefficients equal rows do help: they share what one would pay for alone.
+        let equal =
+            |i: usize, w: usize| coefficients == 0.0 && known[(i, w)].powi(2) > EQUAL * products[(i, i)] * squares[w];
         let mut chosen: Vec<usize> = Vec::new();
         // A row equal to one of the working set pulls as that one does, but for rounding.
         for i in (0..considered.len()).filter(|&i| !(0..squares.len()).any(|w| equal(i, w))) {
@@ -451,7 +454,6 @@ impl<'a> Alternation<'a> {
         self.rows.extend(chosen.iter().map(|&i| considered[i]));
         let new = Mat::from_fn(chosen.len(), r, |i, k| atoms[(chosen[i], k)]);
         let images = dense::product(self.t.as_ref(), new.transpose());
-        let (features, coefficients) = self.ridge.both();
         // `F_new (T + λI)`, whose products with all atoms border the Gram matrix.
         let border = Mat::from_fn(r, chosen.len(), |k, i| images[(k, i)] + features * new[(i, k)]);
         self.atoms = dense::stack(&[self.atoms.clone(), new]);
