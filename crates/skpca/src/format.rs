@@ -442,4 +442,25 @@ mod tests {
         let support = forged(|_, list| tensor(list, "support").bytes.fill(0xff));
         assert_eq!(message(&support), "not a usable model file: row 0, column 0 (from 0): NaN is not a finite number");
     }
+
+    #[test]
+    fn a_frame_must_fit_the_components() {
+        let framed = |shape: Vec<usize>, components: usize| {
+            forged(|_, list| {
+                let bytes = vec![0; 8 * shape.iter().product::<usize>()];
+                list.push(Tensor { name: "frame", dtype: Dtype::F64, shape: shape.clone(), bytes });
+                let coefficients = tensor(list, "coefficients");
+                coefficients.bytes.truncate(8 * 3 * components);
+                coefficients.shape = vec![3, components];
+                tensor(list, "variances").bytes.truncate(8 * components);
+                tensor(list, "variances").shape = vec![components];
+                list.sort_by_key(|t| t.name);
+            })
+        };
+        assert_eq!(message(&framed(vec![2, 2], 2)), "");
+        for (shape, components) in [(vec![3, 1], 2), (vec![2, 3], 2), (vec![2, 0], 2), (vec![0, 0], 0), (vec![4], 2)] {
+            let text = message(&framed(shape.clone(), components));
+            assert!(text.starts_with("not a usable model file: "), "{shape:?} {components}: {text:?}");
+        }
+    }
 }

@@ -214,7 +214,9 @@ impl Parts {
         }
         if let Some(frame) = &self.frame {
             shape("frame", frame.nrows(), q)?;
-            shape("frame's columns", frame.ncols(), frame.ncols().clamp(1, q))?;
+            if frame.ncols() == 0 || frame.ncols() > q {
+                return Err(Error::file(format!("frame has {} columns for {q} components", frame.ncols())));
+            }
         }
         let columns = (0..q).flat_map(|j| self.coefficients.col(j).iter());
         let columns = columns.chain(self.frame.iter().flat_map(|frame| frame.col_iter().flat_map(|c| c.iter())));
