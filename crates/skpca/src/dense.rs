@@ -1,7 +1,6 @@
 //! The few dense operations we need, sequential so that their bits never depend on threads.
 
 use faer::linalg::matmul::matmul;
-use faer::linalg::matmul::triangular::{self, BlockStructure};
 use faer::linalg::triangular_solve::{solve_lower_triangular_in_place, solve_upper_triangular_in_place};
 use faer::{Accum, Mat, MatMut, MatRef, Par, Side};
 
@@ -17,12 +16,6 @@ pub(crate) fn product(a: MatRef<f64>, b: MatRef<f64>) -> Mat<f64> {
 /// `out − A B` in place.
 pub(crate) fn subtract_product(out: MatMut<f64>, a: MatRef<f64>, b: MatRef<f64>) {
     matmul(out, Accum::Add, a, b, -1.0, Par::Seq);
-}
-
-/// The lower triangle of `out + AᵀA` in place.
-pub(crate) fn add_gram(out: &mut Mat<f64>, a: MatRef<f64>) {
-    let (lower, full) = (BlockStructure::TriangularLower, BlockStructure::Rectangular);
-    triangular::matmul(out, lower, Accum::Add, a.transpose(), full, a, full, 1.0, Par::Seq);
 }
 
 /// Copies the lower triangle to the upper.
@@ -64,6 +57,14 @@ pub(crate) fn eigen(a: MatRef<f64>) -> Result<(Vec<f64>, Mat<f64>)> {
         return Err(failed());
     }
     Ok((values, Mat::from_fn(n, n, |i, j| pairs.U()[(i, n - 1 - j)])))
+}
+
+/// E such that the columns of `Y E` are orthonormal and span those of Y, whose squared singular values below `floor`
+/// times the largest are taken as rounding.
+pub(crate) fn frame(y: MatRef<f64>, floor: f64) -> Result<Mat<f64>> {
+    let (squares, e) = eigen(product(y.transpose(), y).as_ref())?;
+    let count = squares.iter().take_while(|v| **v > floor * squares[0]).count();
+    Ok(Mat::from_fn(y.ncols(), count, |i, j| e[(i, j)] / squares[j].sqrt()))
 }
 
 /// Columns `[A B]`.

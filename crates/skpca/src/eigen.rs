@@ -479,6 +479,7 @@ mod tests {
     use crate::kernel;
     use crate::spec::Spec;
     use crate::toys;
+    use crate::watch::Impatient;
 
     fn rbf() -> Arc<dyn Kernel> {
         kernel::build(&Spec::new("rbf"), &toys::parabola(0), 0).unwrap()
@@ -538,12 +539,6 @@ mod tests {
 
     #[test]
     fn interrupting_ends_the_fit() {
-        struct Impatient;
-        impl Watch for Impatient {
-            fn at(&self, _: &str, _: f64) -> bool {
-                false
-            }
-        }
         let values: Vec<f64> = (0..400).map(|i| 1.0 / (1.0 + i as f64)).collect();
         let ended = top(&with_spectrum(&values), 5, Accuracy::default(), 0, &Impatient).err();
         assert_eq!(ended, Some(Error::Interrupted));

@@ -23,6 +23,7 @@ use crate::gram::Basis;
 use crate::kernel::Kernel;
 use crate::points::Points;
 use crate::random::Random;
+use crate::scatter::Scatter;
 use crate::watch::{Watch, check};
 
 /// A residual below this share of its kernel value is rounding: the point depends on the pivots.
@@ -136,20 +137,13 @@ impl Factor {
     /// `T = F̃ᵀF̃` and the mean row `f̄`; uncentred, `FᵀF` and zero.
     pub(crate) fn scatter(&self, center: bool) -> (Mat<f64>, Vec<f64>) {
         let (n, r) = (self.n() as f64, self.rank());
-        let (mut t, sums) = blocks::sum(
+        let sum = blocks::sum(
             self.n(),
-            || (Mat::<f64>::zeros(r, r), vec![0.0; r]),
-            |(t, sums), rows| {
-                let f = self.block(&rows);
-                dense::add_gram(t, f);
-                sums.iter_mut().enumerate().for_each(|(k, s)| *s += f.col(k).sum());
-            },
-            |(t, sums), (other, more)| {
-                *t += other;
-                sums.iter_mut().zip(more).for_each(|(s, v)| *s += v);
-            },
+            || Scatter::new(r),
+            |sum, rows| sum.add_rows(self.block(&rows)),
+            |sum, other| sum.merge(&other),
         );
-        dense::mirror(&mut t);
+        let (t, sums) = sum.into_parts();
         if !center {
             return (t, vec![0.0; r]);
         }
@@ -162,6 +156,12 @@ impl Factor {
         Mat::from_fn(indices.len(), self.rank(), |i, k| {
             self.rows[indices[i] / blocks::ROWS][(indices[i] % blocks::ROWS, k)]
         })
+    }
+
+    /// The rows of the pivots: lower triangular, the Cholesky factor of their kernel matrix.
+    pub(crate) fn triangle(&self) -> Mat<f64> {
+        let rows = self.rows_of(&self.pivots);
+        Mat::from_fn(self.rank(), self.rank(), |i, j| if j <= i { rows[(i, j)] } else { 0.0 })
     }
 
     /// Goes through the proposals in order; returns those accepted and the Cholesky factor of their residual block.

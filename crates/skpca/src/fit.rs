@@ -135,7 +135,7 @@ impl Fit {
         let n = task.points.n();
         let found = expansion.values.len();
         if found == 0 {
-            return Err(Error::NoVariance { why: "the kernel does not vary over these rows".into() });
+            return Err(Error::NoVariance { why: method::NO_VARIANCE.into() });
         }
         if let Some(asked) = self.components.filter(|asked| *asked > found) {
             report.notes.push(format!("{asked} components asked for, {found} found: the data have no higher rank"));
@@ -145,10 +145,7 @@ impl Fit {
             let why = if m < chosen.len() { DEPENDENT } else { fewer };
             report.notes.push(format!("{asked} support points asked for, {m} kept: {why}"));
         }
-        let fidelity = match rows.len() == n {
-            true => 1.0,
-            false => task.reference()?.fidelity(task.kernel, task.points, &chosen, &expansion),
-        };
+        let fidelity = task.fidelity(&chosen, &expansion)?;
         if let Some(Target::Fidelity(asked)) = self.target.filter(|t| matches!(t, Target::Fidelity(f) if fidelity < *f))
         {
             report.notes.push(format!("fidelity {asked} asked for, {fidelity:.6} reached"));

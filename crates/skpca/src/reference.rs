@@ -11,13 +11,14 @@
 use std::sync::Arc;
 
 use crate::dense;
+use crate::eigen::{Accuracy, KernelOperator, top_of_kernel};
 use crate::error::Result;
 use crate::factor::diagonal;
 use crate::gram::{Basis, Precision};
 use crate::kernel::Kernel;
 use crate::points::Points;
 use crate::random::Random;
-use crate::spectrum::{Accuracy, Expansion, KernelOperator, top_of_kernel};
+use crate::spectrum::Expansion;
 use crate::watch::Watch;
 
 /// Rows on which fidelity is measured.

@@ -11,7 +11,7 @@ use faer::{Mat, MatRef};
 
 use crate::blocks;
 use crate::dense;
-pub(crate) use crate::eigen::{Accuracy, KernelOperator, kernel_memory, top, top_of_kernel};
+use crate::eigen::{Accuracy, top};
 use crate::error::Result;
 use crate::factor::{Factor, Stop, diagonal, gram};
 use crate::gram::Basis;
@@ -88,7 +88,6 @@ impl Span {
         check(watch, "covariance", 1.0)?;
         let mut mean = Mat::from_fn(m, 1, |i, _| sums[i] / n);
         if !whiten {
-            dense::mirror(&mut c);
             dense::solve_lower(l.as_ref(), c.as_mut());
             dense::divide_by_transposed(c.as_mut(), l.as_ref());
             dense::solve_lower(l.as_ref(), mean.as_mut());
@@ -135,9 +134,7 @@ impl Span {
             let norm = y.col(j).norm_l2();
             y.col_mut(j).iter_mut().chain(a.col_mut(j).iter_mut()).for_each(|v| *v /= norm);
         }
-        let (squares, e) = dense::eigen(dense::product(y.transpose(), y.as_ref()).as_ref())?;
-        let count = squares.iter().take_while(|v| **v > 1e-10 * squares[0]).count();
-        let frame = Mat::from_fn(q, count, |i, j| e[(i, j)] / squares[j].sqrt());
+        let frame = dense::frame(y.as_ref(), 1e-10)?;
         let scatter = |y: &Mat<f64>| -> Vec<f64> {
             let cy = dense::product(self.c.as_ref(), y.as_ref());
             (0..y.ncols()).map(|j| y.col(j).iter().zip(cy.col(j).iter()).map(|(y, c)| y * c).sum()).collect()
@@ -176,14 +173,8 @@ fn independent(kernel: &Arc<dyn Kernel>, support: &Points<'static>) -> Result<(V
         return Ok(((0..support.n()).collect(), l));
     }
     let factor = Factor::pivoted(kernel, support, Stop { rank: support.n(), residual: 0.0 }, 0, &())?;
-    let pivots = &factor.pivots;
-    let l = factor_rows(&factor, pivots);
-    Ok((pivots.clone(), l))
-}
-
-fn factor_rows(factor: &Factor, rows: &[usize]) -> Mat<f64> {
-    let values: Vec<Vec<f64>> = rows.iter().map(|&i| factor.row(i)).collect();
-    Mat::from_fn(rows.len(), rows.len(), |i, j| if j <= i { values[i][j] } else { 0.0 })
+    let l = factor.triangle();
+    Ok((factor.pivots, l))
 }
 
 /// Smallest over largest squared pivot.
@@ -250,15 +241,10 @@ mod tests {
     use crate::kernel;
     use crate::spec::Spec;
     use crate::toys;
+    use crate::watch::Impatient;
 
     #[test]
     fn interrupting_ends_the_fit() {
-        struct Impatient;
-        impl Watch for Impatient {
-            fn at(&self, _: &str, _: f64) -> bool {
-                false
-            }
-        }
         let points = toys::parabola(0);
         let kernel = kernel::build(&Spec::new("rbf"), &points, 0).unwrap();
         let support = points.select(&[0, 1, 2]);
@@ -275,7 +261,6 @@ mod tests {
         let basis = Basis::new(kernel, support);
         let (rows, _) = covariance(&basis, &points, Some(l.as_ref()), &());
         let (mut sum, _) = covariance(&basis, &points, None, &());
-        dense::mirror(&mut sum);
         dense::solve_lower(l.as_ref(), sum.as_mut());
         dense::divide_by_transposed(sum.as_mut(), l.as_ref());
         for j in 0..10 {

@@ -15,6 +15,17 @@ impl Watch for () {
     }
 }
 
+/// Asks to stop at once.
+#[cfg(test)]
+pub(crate) struct Impatient;
+
+#[cfg(test)]
+impl Watch for Impatient {
+    fn at(&self, _: &str, _: f64) -> bool {
+        false
+    }
+}
+
 /// Tells `watch`, and turns its wish to stop into the error that ends the fit.
 pub(crate) fn check(watch: &dyn Watch, stage: &str, fraction: f64) -> Result<()> {
     if watch.at(stage, fraction) { Ok(()) } else { Err(Error::Interrupted) }

@@ -19,6 +19,7 @@ use std::ops::Range;
 use faer::{Mat, MatRef, Scale};
 use rayon::prelude::*;
 
+use super::polar::polar;
 use crate::blocks;
 use crate::dense;
 use crate::error::Result;
@@ -54,9 +55,11 @@ impl Ridge {
     }
 }
 
-/// When to stop.
+/// What is minimised, and how far.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Accuracy {
+pub(super) struct Scheme {
+    pub shape: Shape,
+    pub ridge: Ridge,
     /// Relative duality gap of the A-step.
     pub gap: f64,
     /// P-steps at most; none leaves P at the leading eigenvectors.
@@ -141,9 +144,7 @@ impl Near {
 pub(super) struct Alternation<'a> {
     factor: &'a Factor,
     t: &'a Mat<f64>,
-    shape: Shape,
-    ridge: Ridge,
-    accuracy: Accuracy,
+    scheme: Scheme,
     watch: &'a dyn Watch,
     /// Rows that may join soon, if there are so many that looking at all of them is work.
     near: Option<Near>,
@@ -158,29 +159,24 @@ pub(super) struct Alternation<'a> {
 }
 
 impl<'a> Alternation<'a> {
-    pub(super) fn new(
-        factor: &'a Factor,
-        t: &'a Mat<f64>,
-        shape: Shape,
-        ridge: Ridge,
-        accuracy: Accuracy,
-        watch: &'a dyn Watch,
-    ) -> Alternation<'a> {
+    pub(super) fn new(factor: &'a Factor, t: &'a Mat<f64>, scheme: Scheme, watch: &'a dyn Watch) -> Alternation<'a> {
         let (atoms, images, gram) = (Mat::zeros(0, t.nrows()), Mat::zeros(t.nrows(), 0), Mat::zeros(0, 0));
-        Alternation { factor, t, shape, ridge, accuracy, watch, near: None, rows: Vec::new(), atoms, images, gram }
+        Alternation { factor, t, scheme, watch, near: None, rows: Vec::new(), atoms, images, gram }
     }
 
     /// The largest useful penalty at `p`: from there on nothing is selected.
     pub(super) fn largest_penalty(&self, p: &Mat<f64>) -> f64 {
-        let pulls = self.pulls(dense::product(self.t.as_ref(), p.as_ref()).as_ref(), &vec![1.0; self.groups(p).len()]);
+        let tp = dense::product(self.t.as_ref(), p.as_ref());
+        let pulls = self.pulls(tp.as_ref(), &vec![1.0; self.groups(p.ncols()).len()]);
         pulls.into_iter().fold(0.0, f64::max)
     }
 
     /// Minimises at `penalties`, one a group of columns, with P from `start`; coefficients found before, at other
     /// penalties, are a good start too.
     pub(super) fn solve(&mut self, start: &Mat<f64>, penalties: &[f64], warm: Option<&State>) -> Result<State> {
-        let mut sizes = warm.map_or_else(|| vec![Vec::new(); self.groups(start).len()], |state| state.sizes.clone());
-        let Accuracy { gap, rounds, .. } = self.accuracy;
+        let mut sizes =
+            warm.map_or_else(|| vec![Vec::new(); self.groups(start.ncols()).len()], |state| state.sizes.clone());
+        let Scheme { gap, rounds, .. } = self.scheme;
         let tight = Effort { rounds, moved: gap.sqrt(), change: 0.1 * gap, gap, certified: true };
         let loose = Effort { rounds, gap: gap.max(LOOSE.gap), ..LOOSE };
         if rounds == 0 {
@@ -199,7 +195,7 @@ impl<'a> Alternation<'a> {
     }
 
     fn once(&self, start: &Mat<f64>, penalties: &[f64], sizes: &[Vec<f64>], effort: Effort) -> Result<State> {
-        match self.accuracy.sequential {
+        match self.scheme.sequential {
             true => self.one_by_one(start, penalties, sizes, effort),
             false => self.alternate(start, &Mat::zeros(start.nrows(), 0), penalties, sizes, effort),
         }
@@ -255,10 +251,10 @@ impl<'a> Alternation<'a> {
     }
 
     /// Columns that are penalised together.
-    fn groups(&self, p: &Mat<f64>) -> Vec<Range<usize>> {
-        match self.shape {
-            Shape::Rows => std::iter::once(0..p.ncols()).collect(),
-            Shape::Entries => (0..p.ncols()).map(|k| k..k + 1).collect(),
+    pub(super) fn groups(&self, q: usize) -> Vec<Range<usize>> {
+        match self.scheme.shape {
+            Shape::Rows => std::iter::once(0..q).collect(),
+            Shape::Entries => (0..q).map(|k| k..k + 1).collect(),
         }
     }
 
@@ -275,7 +271,7 @@ impl<'a> Alternation<'a> {
             taken = taken.max(state.rounds);
             converged &= state.converged;
         }
-        let last = self.coefficients(&p, penalties, &all, 0.1 * self.accuracy.gap);
+        let last = self.coefficients(&p, penalties, &all, 0.1 * self.scheme.gap);
         Ok(self.state(p, last, penalties, taken, converged))
     }
 
@@ -288,12 +284,12 @@ impl<'a> Alternation<'a> {
         sizes: &[Vec<f64>],
         effort: Effort,
     ) -> Result<State> {
-        let tight = 1e-2 * self.accuracy.gap;
+        let tight = 1e-2 * self.scheme.gap;
         let (mut p, mut previous) = (start.clone(), start.clone());
         let mut sizes = sizes.to_vec();
         let (mut best, mut momentum, mut taken) = (f64::INFINITY, 0.0, 0);
         // With P fixed there is nothing to settle; rounds that are used up are another matter.
-        let mut settled = self.accuracy.rounds == 0;
+        let mut settled = self.scheme.rounds == 0;
         while taken < effort.rounds && !settled {
             taken += 1;
             check(self.watch, "alternation", taken as f64 / effort.rounds as f64)?;
@@ -317,7 +313,7 @@ impl<'a> Alternation<'a> {
             (previous, p, sizes, best) = (p, next, tried, objective);
             momentum += 1.0;
         }
-        let last = self.coefficients(&p, penalties, &sizes, 0.1 * self.accuracy.gap);
+        let last = self.coefficients(&p, penalties, &sizes, 0.1 * self.scheme.gap);
         Ok(self.state(p, last, penalties, taken, settled))
     }
 
@@ -344,7 +340,7 @@ impl<'a> Alternation<'a> {
     ) -> (Mat<f64>, Vec<Vec<f64>>) {
         let c = dense::product(self.images.transpose(), p.as_ref());
         let tp = dense::product(self.t.as_ref(), p.as_ref());
-        let groups = self.groups(p);
+        let groups = self.groups(p.ncols());
         let answers: Vec<lasso::Answer> = (0..groups.len())
             .into_par_iter()
             .map(|g| {
@@ -377,7 +373,7 @@ impl<'a> Alternation<'a> {
             let part = a.as_ref().subcols(columns.start, columns.len());
             (0..a.nrows()).map(|i| part.row(i).norm_l2()).sum()
         };
-        self.groups(a).iter().zip(penalties).map(|(columns, penalty)| penalty * norms(columns)).collect()
+        self.groups(a.ncols()).iter().zip(penalties).map(|(columns, penalty)| penalty * norms(columns)).collect()
     }
 
     /// Sets the gap over all rows, or over the working set and those `near` it.
@@ -385,9 +381,9 @@ impl<'a> Alternation<'a> {
         let (p, a) = (&state.p, &state.a);
         let v = dense::product(self.atoms.transpose(), a.as_ref());
         let left = dense::product(self.t.as_ref(), (p - &v).as_ref());
-        let (features, coefficients) = self.ridge.both();
+        let (features, coefficients) = self.scheme.ridge.both();
         let y = Mat::from_fn(left.nrows(), left.ncols(), |i, k| left[(i, k)] - features * v[(i, k)]);
-        let groups = self.groups(p);
+        let groups = self.groups(p.ncols());
         let mut others = match near {
             None => self.pulls(y.as_ref(), penalties),
             Some(near) => ratios(dense::product(near.atoms.as_ref(), y.as_ref()).as_ref(), &groups, penalties),
@@ -423,7 +419,7 @@ impl<'a> Alternation<'a> {
 
     /// `‖f_iᵀ y‖ / penalty`, a group of columns, for every row of the factor, row after row.
     fn pulls(&self, y: MatRef<f64>, penalties: &[f64]) -> Vec<f64> {
-        let groups = self.groups(&y.to_owned());
+        let groups = self.groups(y.ncols());
         let parts = blocks::map(self.factor.n(), |rows| {
             ratios(dense::product(self.factor.block(&rows), y).as_ref(), &groups, penalties)
         });
@@ -439,7 +435,7 @@ impl<'a> Alternation<'a> {
         let products = dense::product(atoms.as_ref(), atoms.transpose());
         let known = dense::product(atoms.as_ref(), self.atoms.transpose());
         let squares: Vec<f64> = (0..self.rows.len()).map(|w| self.atoms.row(w).squared_norm_l2()).collect();
-        let (features, coefficients) = self.ridge.both();
+        let (features, coefficients) = self.scheme.ridge.both();
         // Under a ridge on coefficients equal rows do help: they share what one would pay for alone.
         let equal =
             |i: usize, w: usize| coefficients == 0.0 && known[(i, w)].powi(2) > EQUAL * products[(i, i)] * squares[w];
@@ -485,9 +481,7 @@ impl<'a> Alternation<'a> {
             }
         };
         let tv = dense::product(self.t.as_ref(), v.as_ref());
-        let (squares, e) = dense::eigen(dense::product(v.transpose(), v.as_ref()).as_ref())?;
-        let count = squares.iter().take_while(|v| **v > 1e-12 * squares[0]).count();
-        let e = Mat::from_fn(e.nrows(), count, |i, j| e[(i, j)] / squares[j].sqrt());
+        let e = dense::frame(v.as_ref(), 1e-12)?;
         let inner = dense::product(
             e.transpose(),
             dense::product(v.transpose(), dense::product(tv.as_ref(), e.as_ref()).as_ref()).as_ref(),
@@ -514,63 +508,13 @@ fn inner(a: &Mat<f64>, b: &Mat<f64>) -> f64 {
     (0..a.ncols()).map(|k| a.col(k).transpose() * b.col(k)).sum()
 }
 
-/// The orthonormal P that maximises `tr Pᵀb` among those orthogonal to `before`, and the maximum, the nuclear norm of b
-/// there. Directions that b leaves open stay as near to `old` as they can.
-fn polar(mut b: Mat<f64>, old: MatRef<f64>, before: MatRef<f64>) -> Result<(Mat<f64>, f64)> {
-    project_out(&mut b, before);
-    let (squares, e) = dense::eigen(dense::product(b.transpose(), b.as_ref()).as_ref())?;
-    let count = squares.iter().take_while(|s| **s > 1e-14 * squares[0] && **s > 0.0).count();
-    let nuclear = squares[..count].iter().map(|s| s.sqrt()).sum();
-    let scaled = Mat::from_fn(e.nrows(), count, |i, j| e[(i, j)] / squares[j].sqrt());
-    let left = dense::product(b.as_ref(), scaled.as_ref());
-    let open = dense::product(old, e.as_ref().subcols(count, e.ncols() - count));
-    let all = orthonormal(&dense::beside(left.as_ref(), open.as_ref()), before);
-    Ok((dense::product(all.as_ref(), e.transpose()), nuclear))
-}
-
-/// Gram–Schmidt, twice, orthogonal to `before` as well; a column that adds nothing is replaced by a coordinate direction.
-fn orthonormal(columns: &Mat<f64>, before: MatRef<f64>) -> Mat<f64> {
-    let (r, q) = (columns.nrows(), columns.ncols());
-    let mut out = before.to_owned();
-    let mut next = 0;
-    for k in 0..q {
-        let mut candidate = columns.as_ref().subcols(k, 1).to_owned();
-        loop {
-            let norm = candidate.norm_l2();
-            for _ in 0..2 {
-                project_out(&mut candidate, out.as_ref());
-            }
-            let left = candidate.norm_l2();
-            if left > 1e-6 * norm {
-                out = dense::beside(out.as_ref(), (candidate * Scale(1.0 / left)).as_ref());
-                break;
-            }
-            if next == r {
-                // No room for another direction, which would take more columns than rows.
-                out = dense::beside(out.as_ref(), Mat::zeros(r, 1).as_ref());
-                break;
-            }
-            candidate = Mat::from_fn(r, 1, |i, _| if i == next { 1.0 } else { 0.0 });
-            next += 1;
-        }
-    }
-    out.as_ref().subcols(before.ncols(), q).to_owned()
-}
-
-fn project_out(b: &mut Mat<f64>, before: MatRef<f64>) {
-    if before.ncols() > 0 {
-        let overlap = dense::product(before.transpose(), b.as_ref());
-        dense::subtract_product(b.as_mut(), before, overlap.as_ref());
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::eigen::{self, top};
     use crate::factor::Stop;
     use crate::points::Points;
     use crate::spec::Spec;
-    use crate::spectrum::{self, top};
     use crate::toys;
 
     /// The gap and the objective, from every row of the factor and nothing else of the solver's.
@@ -627,14 +571,14 @@ mod tests {
         let kernel = crate::kernel::build(&Spec::new("rbf"), points, 0).unwrap();
         let factor = Factor::pivoted(&kernel, points, Stop { rank: 60, residual: 0.0 }, 0, &()).unwrap();
         let (t, _) = factor.scatter(true);
-        let pairs = top(&t, 3, spectrum::Accuracy::default(), 0, &()).unwrap();
+        let pairs = top(&t, 3, eigen::Accuracy::default(), 0, &()).unwrap();
         let all: Vec<usize> = (0..points.n()).collect();
         let f = factor.rows_of(&all);
         for (shape, sequential) in [(Shape::Rows, false), (Shape::Entries, false), (Shape::Entries, true)] {
             for ridge in [Ridge::Features(0.1), Ridge::Coefficients(0.1)] {
                 for rounds in [0, 2, 500] {
-                    let accuracy = Accuracy { gap: 1e-6, rounds, sequential };
-                    let mut problem = Alternation::new(&factor, &t, shape, ridge, accuracy, &());
+                    let scheme = Scheme { shape, ridge, gap: 1e-6, rounds, sequential };
+                    let mut problem = Alternation::new(&factor, &t, scheme, &());
                     let penalty = 0.1 * problem.largest_penalty(&pairs.vectors);
                     let groups = if shape == Shape::Rows { 1 } else { 3 };
                     let state = problem.solve(&pairs.vectors, &vec![penalty; groups], None).unwrap();
@@ -656,17 +600,5 @@ mod tests {
                 }
             }
         }
-    }
-
-    #[test]
-    fn polar_keeps_open_directions_and_stays_orthogonal_to_those_before() {
-        let old = Mat::from_fn(5, 2, |i, j| if i == j + 1 { 1.0 } else { 0.0 });
-        let before = Mat::from_fn(5, 1, |i, _| if i == 0 { 1.0 } else { 0.0 });
-        let b = Mat::from_fn(5, 2, |i, j| if j == 0 && i < 2 { 3.0 } else { 0.0 });
-        let (p, nuclear) = polar(b, old.as_ref(), before.as_ref()).unwrap();
-        assert!((nuclear - 3.0).abs() < 1e-12, "{nuclear}");
-        assert!((&p - &old).norm_max() < 1e-12, "{p:?}");
-        let (p, nuclear) = polar(Mat::zeros(5, 2), old.as_ref(), before.as_ref()).unwrap();
-        assert!(nuclear == 0.0 && (&p - &old).norm_max() < 1e-12);
     }
 }

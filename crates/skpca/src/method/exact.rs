@@ -5,10 +5,11 @@
 //! ```
 
 use super::{DEPENDENT, Entry, Method, Report, Size, Solution, Support, Target, Task};
+use crate::eigen::{Accuracy, KernelOperator, kernel_memory, top_of_kernel};
 use crate::error::{Error, Result};
 use crate::factor::diagonal;
 use crate::spec::Spec;
-use crate::spectrum::{Accuracy, Expansion, KernelOperator, kernel_memory, top_of_kernel};
+use crate::spectrum::Expansion;
 
 pub(super) const ENTRY: Entry = Entry {
     name: "exact",

@@ -14,6 +14,7 @@ use faer::Mat;
 
 use super::{DEPENDENT, Entry, FIDELITY, Method, Report, Size, Solution, Support, Target, Task};
 use crate::blocks;
+use crate::eigen::{Accuracy, top};
 use crate::error::Result;
 use crate::factor::{Factor, Stop};
 use crate::kernel::Kernel;
@@ -21,7 +22,7 @@ use crate::points::Points;
 use crate::random::Random;
 use crate::reference::Reference;
 use crate::spec::Spec;
-use crate::spectrum::{Accuracy, Expansion, ritz, top};
+use crate::spectrum::{Expansion, ritz};
 use crate::watch::Watch;
 
 /// Pivots are drawn among at least this many rows, or as many a pivot, if there are so many.
@@ -46,7 +47,7 @@ impl Method for Landmarks {
         let (support, expansion) = match task.target.unwrap_or(Target::Fidelity(FIDELITY)) {
             Target::Support(m) => {
                 let support = better(task, m)?;
-                let expansion = refit(task, &support)?;
+                let expansion = task.expansion(&support, None)?;
                 (support, expansion)
             }
             Target::Fidelity(fidelity) => smallest(task, fidelity)?,
@@ -66,10 +67,6 @@ impl Method for Landmarks {
         let candidates = size.n.min(CANDIDATES.max(CANDIDATES_A_PIVOT * m));
         8 * (candidates * m + 16 * m * m + 2 * blocks::ROWS * m)
     }
-}
-
-fn refit(task: &Task, rows: &[usize]) -> Result<Expansion> {
-    ritz(task.kernel, task.points, &task.points.select(rows), task.q, task.center, task.watch)
 }
 
 /// `m` pivots (fewer if the rank is lower), increasing.
@@ -138,8 +135,8 @@ fn smallest(task: &Task, fidelity: f64) -> Result<(Vec<usize>, Expansion)> {
     loop {
         let mut rows: Vec<usize> = factor.pivots[..high].iter().map(|&i| reference.rows[i]).collect();
         rows.sort_unstable();
-        let expansion = refit(task, &rows)?;
-        if high == factor.rank() || reference.fidelity(task.kernel, task.points, &rows, &expansion) >= fidelity {
+        let expansion = task.expansion(&rows, None)?;
+        if high == factor.rank() || task.fidelity(&rows, &expansion)? >= fidelity {
             return Ok((rows, expansion));
         }
         high = (high + 1 + high / 20).min(factor.rank());

@@ -10,6 +10,7 @@ mod exact;
 mod l1;
 mod l21;
 mod landmarks;
+mod polar;
 mod regression;
 mod threshold;
 
@@ -17,12 +18,16 @@ use std::cell::OnceCell;
 use std::fmt::Debug;
 use std::sync::Arc;
 
+use faer::{Mat, MatRef};
+
+use crate::eigen::{Accuracy, Pairs, top};
 use crate::error::{Error, Result};
+use crate::factor::{Factor, Stop, gram};
 use crate::kernel::Kernel;
 use crate::points::Points;
 use crate::reference::Reference;
 use crate::spec::{Fields, Spec};
-use crate::spectrum::Expansion;
+use crate::spectrum::{Expansion, Span};
 use crate::watch::Watch;
 
 /// What the user asks of a method: how small, or how good.
@@ -38,6 +43,11 @@ pub enum Target {
 pub(crate) const COMPONENTS: usize = 10;
 /// Fidelity where nothing is said.
 pub(crate) const FIDELITY: f64 = 0.95;
+
+/// A factor ends where no more than this share of the trace is left.
+const ROUNDING: f64 = 1e-13;
+/// Why there is nothing to find.
+pub(crate) const NO_VARIANCE: &str = "the kernel does not vary over these rows";
 
 /// A way to choose components over few points.
 pub(crate) trait Method: Debug + Send + Sync {
@@ -69,6 +79,38 @@ pub(crate) struct Task<'a> {
 }
 
 impl Task<'_> {
+    /// The factor with at most `rank` columns.
+    pub(crate) fn factor(&self, rank: usize) -> Result<Factor> {
+        Factor::pivoted(self.kernel, self.points, Stop { rank, residual: ROUNDING }, self.seed, self.watch)
+    }
+
+    /// The leading eigenpairs of the factor's `t`.
+    pub(crate) fn leading(&self, factor: &Factor, t: &Mat<f64>) -> Result<Pairs> {
+        let pairs = top(t, self.q, Accuracy { trace: factor.trace, ..Accuracy::default() }, self.seed, self.watch)?;
+        match pairs.values.is_empty() {
+            true => Err(Error::NoVariance { why: NO_VARIANCE.into() }),
+            false => Ok(pairs),
+        }
+    }
+
+    /// The best components in the span of `rows`, or a method's `own` over them.
+    pub(crate) fn expansion(&self, rows: &[usize], own: Option<MatRef<f64>>) -> Result<Expansion> {
+        let support = self.points.select(rows);
+        let span = Span::new(self.kernel, self.points, &support, self.center, self.watch)?;
+        match own {
+            None => span.best(self.q),
+            Some(own) => span.given(own, || gram(self.kernel, &support)),
+        }
+    }
+
+    /// The share of exact kernel PCA's captured variance that components over `rows` capture.
+    pub(crate) fn fidelity(&self, rows: &[usize], expansion: &Expansion) -> Result<f64> {
+        match expansion.kept.len() == self.points.n() && expansion.frame.is_none() {
+            true => Ok(1.0),
+            false => Ok(self.reference()?.fidelity(self.kernel, self.points, rows, expansion)),
+        }
+    }
+
     /// What exact kernel PCA captures, computed on first use.
     pub(crate) fn reference(&self) -> Result<&Reference> {
         if self.reference.get().is_none() {

@@ -10,13 +10,13 @@
 use faer::Mat;
 use serde_json::Value;
 
-use super::alternation::{Accuracy, Alternation, Ridge, Shape, State};
+use super::alternation::{Alternation, Ridge, Scheme, Shape, State};
 use super::{FIDELITY, Method, Report, Size, Solution, Support, Target, Task};
+use crate::dense;
 use crate::error::{Error, Result};
-use crate::factor::{Factor, Stop, gram};
+use crate::factor::Factor;
 use crate::spec::{Fields, Spec};
-use crate::spectrum::{self, Expansion, Span, top};
-use crate::watch::check;
+use crate::spectrum::Expansion;
 
 /// Default ridge, as a share of the largest eigenvalue (times the mean `k(x, x)` for a ridge on coefficients).
 const RIDGE: f64 = 1e-3;
@@ -123,13 +123,9 @@ impl Method for Regression {
             return Err(Error::parameter(name, value, "a target or a penalty, not both"));
         }
         let rank = self.rank(task.points.n(), task.target);
-        let factor = Factor::pivoted(task.kernel, task.points, Stop { rank, residual: 1e-13 }, task.seed, task.watch)?;
+        let factor = task.factor(rank)?;
         let (t, _) = factor.scatter(task.center);
-        let accuracy = spectrum::Accuracy { trace: factor.trace, ..spectrum::Accuracy::default() };
-        let pairs = top(&t, task.q, accuracy, task.seed, task.watch)?;
-        if pairs.values.is_empty() {
-            return Err(Error::NoVariance { why: "the kernel does not vary over these rows".into() });
-        }
+        let pairs = task.leading(&factor, &t)?;
         let ridge = self.ridge.unwrap_or_else(|| match self.kind {
             Kind::ElasticNet => RIDGE * pairs.values[0] * factor.trace / factor.n() as f64,
             _ => RIDGE * pairs.values[0],
@@ -139,8 +135,9 @@ impl Method for Regression {
             Kind::L21 => (Shape::Rows, Ridge::Features),
             Kind::ElasticNet => (Shape::Entries, Ridge::Coefficients),
         };
-        let accuracy = Accuracy { gap: self.gap, rounds: self.rounds, sequential: self.sequential };
-        let alternation = Alternation::new(&factor, &t, shape, ridge_of(ridge), accuracy, task.watch);
+        let Regression { gap, rounds, sequential, .. } = *self;
+        let scheme = Scheme { shape, ridge: ridge_of(ridge), gap, rounds, sequential };
+        let alternation = Alternation::new(&factor, &t, scheme, task.watch);
         let captured = pairs.values.iter().sum();
         let mut path = Path { method: self, task, factor: &factor, start: pairs.vectors, captured, ridge, alternation };
         path.run()
@@ -198,26 +195,39 @@ struct Candidate {
 impl Path<'_> {
     fn run(&mut self) -> Result<Solution> {
         let most = self.alternation.largest_penalty(&self.start);
-        let candidate = match (&self.method.penalty, self.task.target.unwrap_or(Target::Fidelity(FIDELITY))) {
-            (Some(Penalty::Given(numbers)), _) => {
-                let penalties = self.spread(numbers)?.iter().map(|p| self.method.unit() * p).collect();
-                self.at_given(penalties, most)?
-            }
-            (Some(Penalty::Fraction(share)), _) => self.at_given(self.spread(&[share * most])?, most)?,
-            (None, Target::Support(m)) => self.with_support(m, most)?,
-            (None, Target::Fidelity(f)) => self.with_fidelity(f, most)?,
-        };
-        self.solution(candidate)
+        let (candidate, expansion) =
+            match (&self.method.penalty, self.task.target.unwrap_or(Target::Fidelity(FIDELITY))) {
+                (Some(Penalty::Given(numbers)), _) => {
+                    let penalties = self.spread(numbers)?.iter().map(|p| self.method.unit() * p).collect();
+                    let candidate = self.at_given(penalties, most)?;
+                    self.expanded(candidate)?
+                }
+                (Some(Penalty::Fraction(share)), _) => {
+                    let candidate = self.at_given(self.spread(&[share * most])?, most)?;
+                    self.expanded(candidate)?
+                }
+                (None, Target::Support(m)) => {
+                    let candidate = self.with_support(m, most)?;
+                    self.expanded(candidate)?
+                }
+                (None, Target::Fidelity(f)) => self.with_fidelity(f, most)?,
+            };
+        Ok(Solution {
+            method: self.spec(&candidate),
+            support: Support::Rows(candidate.rows),
+            expansion,
+            fewer: "no penalty selects as many",
+            report: candidate.report,
+        })
     }
 
     /// One penalty a group of columns.
     fn spread(&self, numbers: &[f64]) -> Result<Vec<f64>> {
-        let groups = if self.method.kind == Kind::L21 { 1 } else { self.start.ncols() };
+        let groups = self.groups();
         match numbers.len() {
             1 => Ok(vec![numbers[0]; groups]),
-            count if count == groups || (count > groups && groups == self.start.ncols()) => {
-                Ok(numbers[..groups].to_vec())
-            }
+            // Fewer components than asked for may have been found.
+            count if self.method.kind != Kind::L21 && count >= groups => Ok(numbers[..groups].to_vec()),
             count => Err(Error::parameter("penalty", format!("{count} numbers"), &format!("1 number or {groups}"))),
         }
     }
@@ -229,7 +239,7 @@ impl Path<'_> {
         if let Some(zero) = penalties.iter().find(|p| **p <= 0.0) {
             return Err(Error::parameter("penalty", zero, "positive numbers, or a single 0 for none"));
         }
-        let state = self.solve(&penalties, None)?;
+        let state = self.alternation.solve(&self.start, &penalties, None)?;
         if self.alternation.used(&state.a).is_empty() {
             let penalty = penalties.iter().copied().fold(f64::INFINITY, f64::min) / self.method.unit();
             let why = format!(
@@ -241,10 +251,8 @@ impl Path<'_> {
         Ok(self.candidate(&state, penalties))
     }
 
-    fn solve(&mut self, penalties: &[f64], warm: Option<&State>) -> Result<State> {
-        check(self.task.watch, "penalties", 0.5)?;
-        let start = self.start.clone();
-        self.alternation.solve(&start, penalties, warm)
+    fn groups(&self) -> usize {
+        self.alternation.groups(self.start.ncols()).len()
     }
 
     /// Without a penalty A is any expansion of exact kernel PCA's directions: over the pivots, whose rows of the factor are
@@ -252,9 +260,8 @@ impl Path<'_> {
     fn unpenalised(&self) -> Result<Candidate> {
         let pivots = &self.factor.pivots;
         let r = pivots.len();
-        let l = self.factor.rows_of(pivots);
         let mut a = self.start.clone();
-        crate::dense::solve_lower_transposed(l.as_ref(), a.as_mut());
+        dense::solve_lower_transposed(self.factor.triangle().as_ref(), a.as_mut());
         let mut order: Vec<usize> = (0..r).collect();
         order.sort_by_key(|&i| pivots[i]);
         let report = Report { gap: Some(0.0), rounds: 0, converged: true, ..Report::default() };
@@ -325,25 +332,20 @@ impl Path<'_> {
     }
 
     /// The smallest support that holds the fidelity, on the factor first, then on the data.
-    fn with_fidelity(&mut self, fidelity: f64, most: f64) -> Result<Candidate> {
+    fn with_fidelity(&mut self, fidelity: f64, most: f64) -> Result<(Candidate, Expansion)> {
         let mut found = self.search(most, fidelity, Self::share, |_| false)?.dense;
         for _ in 0..NUDGES {
             let Some((penalties, state)) = found else { break };
-            let candidate = self.candidate(&state, penalties);
-            if self.measured(&candidate)? >= fidelity {
-                return Ok(candidate);
+            let (candidate, expansion) = self.expanded(self.candidate(&state, penalties))?;
+            if self.task.fidelity(&candidate.rows, &expansion)? >= fidelity {
+                return Ok((candidate, expansion));
             }
             // The factor is a little kinder than the data.
             let penalties: Vec<f64> = candidate.penalties.iter().map(|p| NUDGE * p).collect();
-            let state = self.solve(&penalties, Some(&state))?;
+            let state = self.alternation.solve(&self.start, &penalties, Some(&state))?;
             found = Some((penalties, state));
         }
-        self.unpenalised()
-    }
-
-    fn measured(&self, candidate: &Candidate) -> Result<f64> {
-        let expansion = self.expansion(candidate)?;
-        Ok(self.task.reference()?.fidelity(self.task.kernel, self.task.points, &candidate.rows, &expansion))
+        self.expanded(self.unpenalised()?)
     }
 
     /// Fidelity as the factor sees it.
@@ -365,7 +367,7 @@ impl Path<'_> {
         measure: impl Fn(&Self, &State) -> Result<f64>,
         done: impl Fn(f64) -> bool,
     ) -> Result<Found> {
-        let groups = if self.method.kind == Kind::L21 { 1 } else { self.start.ncols() };
+        let groups = self.groups();
         let mut found = Found { sparse: None, dense: None };
         // Penalty and measure on the sparse side, and on the dense one once it is known.
         let (mut sparse, mut dense): ((f64, f64), Option<(f64, f64)>) = ((most, 0.0), None);
@@ -382,8 +384,8 @@ impl Path<'_> {
             if penalty < SMALLEST * most {
                 break;
             }
-            let warm = found.sparse.as_ref().or(found.dense.as_ref()).map(|(_, state): &(_, State)| state.clone());
-            let state = self.solve(&vec![penalty; groups], warm.as_ref())?;
+            let warm = found.sparse.as_ref().or(found.dense.as_ref()).map(|(_, state): &Side| state);
+            let state = self.alternation.solve(&self.start, &vec![penalty; groups], warm)?;
             let value = measure(self, &state)?;
             let side = Some((vec![penalty; groups], state));
             match value < wanted {
@@ -397,25 +399,10 @@ impl Path<'_> {
         Ok(found)
     }
 
-    fn expansion(&self, candidate: &Candidate) -> Result<Expansion> {
-        let (kernel, points) = (self.task.kernel, self.task.points);
-        let support = points.select(&candidate.rows);
-        let span = Span::new(kernel, points, &support, self.task.center, self.task.watch)?;
-        match self.method.refit {
-            true => span.best(self.start.ncols()),
-            false => span.given(candidate.a.as_ref(), || gram(kernel, &support)),
-        }
-    }
-
-    fn solution(&self, candidate: Candidate) -> Result<Solution> {
-        let expansion = self.expansion(&candidate)?;
-        Ok(Solution {
-            method: self.spec(&candidate),
-            support: Support::Rows(candidate.rows),
-            expansion,
-            fewer: "no penalty selects as many",
-            report: candidate.report,
-        })
+    fn expanded(&self, candidate: Candidate) -> Result<(Candidate, Expansion)> {
+        let own = (!self.method.refit).then_some(candidate.a.as_ref());
+        let expansion = self.task.expansion(&candidate.rows, own)?;
+        Ok((candidate, expansion))
     }
 
     /// The method with the parameters that made this model.

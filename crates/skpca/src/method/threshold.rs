@@ -10,9 +10,8 @@ use faer::Mat;
 
 use super::{Entry, FIDELITY, Method, Report, Size, Solution, Support, Target, Task};
 use crate::error::{Error, Result};
-use crate::factor::{Factor, Stop, gram};
 use crate::spec::Spec;
-use crate::spectrum::{Accuracy, Expansion, Span, top};
+use crate::spectrum::Expansion;
 
 /// Rank of the factor from which the eigenvectors come; exact up to as many rows.
 const RANK: usize = 1000;
@@ -41,13 +40,9 @@ struct Threshold {
 impl Method for Threshold {
     fn fit(&self, task: &Task) -> Result<Solution> {
         let n = task.points.n();
-        let stop = Stop { rank: n.min(RANK), residual: 1e-13 };
-        let factor = Factor::pivoted(task.kernel, task.points, stop, task.seed, task.watch)?;
+        let factor = task.factor(RANK)?;
         let (t, mean) = factor.scatter(task.center);
-        let pairs = top(&t, task.q, Accuracy { trace: factor.trace, ..Accuracy::default() }, task.seed, task.watch)?;
-        if pairs.values.is_empty() {
-            return Err(Error::NoVariance { why: "the kernel does not vary over these rows".into() });
-        }
+        let pairs = task.leading(&factor, &t)?;
         let mut a = factor.product(pairs.vectors.as_ref());
         for (k, value) in pairs.values.iter().enumerate() {
             let offset: f64 = mean.iter().enumerate().map(|(i, m)| m * pairs.vectors[(i, k)]).sum();
@@ -106,11 +101,8 @@ impl Choice<'_> {
     }
 
     fn expansion(&self, rows: &[usize], keep: usize) -> Result<Expansion> {
-        let Task { kernel, points, center, watch, .. } = *self.task;
-        let support = points.select(rows);
-        let span = Span::new(kernel, points, &support, center, watch)?;
         if self.refit {
-            return span.best(self.a.ncols());
+            return self.task.expansion(rows, None);
         }
         let mut a = Mat::zeros(rows.len(), self.a.ncols());
         for (k, order) in self.order.iter().enumerate() {
@@ -118,13 +110,12 @@ impl Choice<'_> {
                 a[(rows.partition_point(|&r| r < row), k)] = self.a[(row, k)];
             }
         }
-        span.given(a.as_ref(), || gram(kernel, &support))
+        self.task.expansion(rows, Some(a.as_ref()))
     }
 
     fn fidelity(&self, keep: usize) -> Result<f64> {
         let rows = self.rows(keep);
-        let expansion = self.expansion(&rows, keep)?;
-        Ok(self.task.reference()?.fidelity(self.task.kernel, self.task.points, &rows, &expansion))
+        self.task.fidelity(&rows, &self.expansion(&rows, keep)?)
     }
 
     /// The largest number of kept coefficients for which `holds`, which once false stays so; nothing if it never does.
