@@ -1,4 +1,4 @@
-//! The few dense operations we need, sequential so that their bits never depend on threads.
+//! The few dense operations we need, sequential or cut by size alone, so that their bits never depend on threads.
 
 use faer::linalg::matmul::matmul;
 use faer::linalg::triangular_solve::{solve_lower_triangular_in_place, solve_upper_triangular_in_place};
@@ -6,11 +6,26 @@ use faer::{Accum, Mat, MatMut, MatRef, Par, Side};
 
 use crate::error::{Error, Result};
 
+/// Products of more multiply-adds than this are made of bands of rows, on all threads.
+const LARGE: usize = 4_000_000;
+/// Rows of a band.
+const BAND: usize = 192;
+
 /// `A B`
 pub(crate) fn product(a: MatRef<f64>, b: MatRef<f64>) -> Mat<f64> {
     let mut out = Mat::zeros(a.nrows(), b.ncols());
-    matmul(&mut out, Accum::Replace, a, b, 1.0, Par::Seq);
+    let large = a.nrows() * a.ncols() * b.ncols() > LARGE;
+    bands(out.as_mut(), a, b, if large { BAND } else { a.nrows() });
     out
+}
+
+fn bands(out: MatMut<f64>, a: MatRef<f64>, b: MatRef<f64>, band: usize) {
+    if a.nrows() <= band {
+        return matmul(out, Accum::Replace, a, b, 1.0, Par::Seq);
+    }
+    let half = (a.nrows() / 2).next_multiple_of(band);
+    let ((upper, lower), (above, below)) = (out.split_at_row_mut(half), a.split_at_row(half));
+    rayon::join(|| bands(upper, above, b, band), || bands(lower, below, b, band));
 }
 
 /// `out − A B` in place.

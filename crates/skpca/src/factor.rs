@@ -34,6 +34,9 @@ const NEGATIVE: f64 = 1e-7;
 /// Kernel values whose squares, summed, neither vanish nor overflow.
 const MAGNITUDES: std::ops::Range<f64> = 1e-140..1e140;
 
+/// Up to this many rows a factor of full rank is tried in one piece, which cannot be interrupted.
+const TRIANGULAR: usize = 4000;
+
 /// When the factorisation ends.
 #[derive(Clone, Copy, Debug)]
 pub struct Stop {
@@ -70,6 +73,12 @@ impl Factor {
     ) -> Result<Factor> {
         let diagonal = diagonal(kernel, points)?;
         let rank = stop.rank.min(points.n());
+        if rank == points.n()
+            && rank <= TRIANGULAR
+            && let Some(factor) = Factor::triangular(kernel, points, &diagonal)
+        {
+            return Ok(factor);
+        }
         let mut factor = Factor {
             pivots: Vec::new(),
             trace: ordered_sum(&diagonal),
@@ -93,6 +102,20 @@ impl Factor {
         }
         factor.residual_trace = ordered_sum(&residual);
         Ok(factor)
+    }
+
+    /// Every row a pivot, in their own order: a sixth of the work, where no row comes near to depending on the others.
+    fn triangular(kernel: &Arc<dyn Kernel>, points: &Points, diagonal: &[f64]) -> Option<Factor> {
+        let n = points.n();
+        let k = gram(kernel, &points.slice(0..n).into_owned());
+        let l = dense::cholesky(k.as_ref())?;
+        let independent = (0..n).all(|i| l[(i, i)] * l[(i, i)] > FLOOR * diagonal[i]);
+        independent.then(|| Factor {
+            pivots: (0..n).collect(),
+            trace: ordered_sum(diagonal),
+            residual_trace: 0.0,
+            rows: blocks::map(n, |rows| l.as_ref().subrows(rows.start, rows.len()).to_owned()),
+        })
     }
 
     /// Number of columns.
