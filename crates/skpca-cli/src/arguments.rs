@@ -91,6 +91,9 @@ pub struct FitArguments {
     /// How good: the fewest points that capture this share of what exact kernel PCA captures [default: 0.95]
     #[arg(long, value_name = "F", allow_negative_numbers = true)]
     pub fidelity: Option<f64>,
+    /// Centre the features [default: centred, but for the method likelihood]
+    #[arg(long, conflicts_with = "no_center")]
+    pub center: bool,
     /// Do not centre the features
     #[arg(long)]
     pub no_center: bool,

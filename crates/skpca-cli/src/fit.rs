@@ -22,7 +22,7 @@ pub fn run(arguments: &FitArguments) -> Result<(), Failure> {
         kernel: arguments.kernel.clone(),
         components: arguments.components,
         target: arguments.support.map(Target::Support).or(arguments.fidelity.map(Target::Fidelity)),
-        center: !arguments.no_center,
+        center: (arguments.center || arguments.no_center).then_some(arguments.center),
         scaling: arguments.scale,
         quantile: arguments.quantile,
         seed: arguments.seed,

@@ -91,7 +91,7 @@ impl Model {
 /// Fits a model to the rows of x.
 #[pyfunction]
 #[pyo3(signature = (x, *, method = "landmarks", kernel = "rbf", components = None, support = None, fidelity = None,
-                    center = true, scaling = "standard", quantile = 0.95, seed = 0))]
+                    center = None, scaling = "standard", quantile = 0.95, seed = 0))]
 #[allow(clippy::too_many_arguments)]
 fn fit(
     py: Python<'_>,
@@ -101,7 +101,7 @@ fn fit(
     components: Option<usize>,
     support: Option<usize>,
     fidelity: Option<f64>,
-    center: bool,
+    center: Option<bool>,
     scaling: &str,
     quantile: f64,
     seed: u64,

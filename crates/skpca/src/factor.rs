@@ -181,6 +181,29 @@ impl Factor {
         })
     }
 
+    /// What q components in the span of `rows` capture at best (in the factor's space, where `t` is the scatter), or what
+    /// the span of the components `own` over them does.
+    pub(crate) fn captured(&self, t: &Mat<f64>, rows: &[usize], own: Option<MatRef<f64>>, q: usize) -> Result<f64> {
+        let atoms = self.rows_of(rows);
+        if own.is_none() && rows.len() >= self.rank() {
+            let (squares, e) = dense::eigen(dense::product(atoms.transpose(), atoms.as_ref()).as_ref())?;
+            let span = e.as_ref().subcols(0, squares.iter().take_while(|v| **v > 1e-12 * squares[0]).count());
+            let inner = dense::product(span.transpose(), dense::product(t.as_ref(), span).as_ref());
+            return Ok(dense::eigen(inner.as_ref())?.0.iter().take(q).sum());
+        }
+        let v = match own {
+            None => atoms.transpose().to_owned(),
+            Some(own) => dense::product(atoms.transpose(), own),
+        };
+        let tv = dense::product(t.as_ref(), v.as_ref());
+        let e = dense::frame(v.as_ref(), 1e-12)?;
+        let inner = dense::product(
+            e.transpose(),
+            dense::product(v.transpose(), dense::product(tv.as_ref(), e.as_ref()).as_ref()).as_ref(),
+        );
+        Ok(dense::eigen(inner.as_ref())?.0.iter().take(q).sum())
+    }
+
     /// The rows of the pivots: lower triangular, the Cholesky factor of their kernel matrix.
     pub(crate) fn triangle(&self) -> Mat<f64> {
         let rows = self.rows_of(&self.pivots);

@@ -44,8 +44,8 @@ pub struct Fit {
     pub components: Option<usize>,
     /// How small, or how good; a fidelity of 0.95 where nothing is said.
     pub target: Option<Target>,
-    /// Whether features are centred.
-    pub center: bool,
+    /// Whether features are centred; what the method's paper does where nothing is said.
+    pub center: Option<bool>,
     /// How columns are scaled.
     pub scaling: Scaling,
     /// Share of the training rows below the novelty threshold.
@@ -61,7 +61,7 @@ impl Default for Fit {
             kernel: Spec::new("rbf"),
             components: None,
             target: None,
-            center: true,
+            center: None,
             scaling: Scaling::Standard,
             quantile: 0.95,
             seed: 0,
@@ -73,8 +73,7 @@ impl Fit {
     /// Refuses what cannot be meant.
     pub fn check(&self) -> Result<()> {
         method::build(&self.method)?;
-        // Any two points will do to see whether the kernel's name and parameters are known.
-        kernel::build(&self.kernel, &Points::new(1, vec![0.0, 1.0])?, 0)?;
+        self.any_kernel()?;
         if self.components == Some(0) {
             return Err(Error::parameter("components", 0, "a whole number from 1"));
         }
@@ -91,13 +90,19 @@ impl Fit {
         }
     }
 
+    /// The kernel over any two points: they will do to see whether its name and parameters are known.
+    fn any_kernel(&self) -> Result<Arc<dyn Kernel>> {
+        kernel::build(&self.kernel, &Points::new(1, vec![0.0, 1.0])?, 0)
+    }
+
     /// Bytes that [`Fit::run`] will need for n rows of d columns beside the caller's own copy.
     pub fn memory(&self, n: usize, d: usize) -> Result<usize> {
         let support = match self.target {
             Some(Target::Support(m)) => Some(m),
             _ => None,
         };
-        let size = Size { n, d, q: self.components.unwrap_or(COMPONENTS).min(n), support };
+        let dimension = self.any_kernel()?.rank(d);
+        let size = Size { n, d, q: self.components.unwrap_or(COMPONENTS).min(n), support, dimension };
         Ok(method::build(&self.method)?.memory(&size).saturating_add(n.saturating_mul(8 * (d + 2))))
     }
 
@@ -114,18 +119,19 @@ impl Fit {
         let columns = Columns::fit(points, names, self.scaling)?;
         let scaled = columns.apply(points)?;
         let kernel = kernel::build(&self.kernel, &scaled, self.seed)?;
-        let task = Task {
+        let method = method::build(&self.method)?;
+        let mut task = Task {
             kernel: &kernel,
             points: &scaled,
             q: self.components.unwrap_or(COMPONENTS).min(n),
+            asked: self.components.is_some(),
             target: self.target,
-            center: self.center,
+            center: self.center.unwrap_or(method.center()),
             seed: self.seed,
             watch,
             reference: OnceCell::new(),
         };
-        let method = method::build(&self.method)?;
-        let solution = method.fit(&task)?;
+        let solution = method.fit(&mut task)?;
         self.assemble(&task, columns, solution)
     }
 
@@ -150,9 +156,10 @@ impl Fit {
         {
             report.notes.push(format!("fidelity {asked} asked for, {fidelity:.6} reached"));
         }
+        report.chosen = chosen.len();
         report.residual_trace = share(expansion.residual_trace, expansion.trace);
         let projected: f64 = expansion.means.iter().zip(&expansion.mean).map(|(a, b)| a * b).sum();
-        let mean_lost = match self.center && rows.len() < n {
+        let mean_lost = match task.center && rows.len() < n {
             true => mean_lost(task, projected, expansion.residual_trace),
             false => 0.0,
         };
@@ -168,7 +175,7 @@ impl Fit {
             means: expansion.means,
             mean: expansion.mean,
             variances: expansion.values.iter().map(|v| v / n as f64).collect(),
-            center: self.center,
+            center: task.center,
             n,
             total_variance: expansion.trace / n as f64 - projected,
             mean_lost,

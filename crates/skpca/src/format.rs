@@ -166,6 +166,7 @@ impl Report {
         json!({
             "objective": self.objective,
             "gap": self.gap,
+            "chosen": self.chosen,
             "rounds": self.rounds,
             "converged": self.converged,
             "residual_trace": self.residual_trace,
@@ -237,6 +238,7 @@ impl Reader<'_> {
         Ok(Report {
             objective: number("objective"),
             gap: number("gap"),
+            chosen: number("chosen").unwrap_or(0.0) as usize,
             rounds: number("rounds").unwrap_or(0.0) as usize,
             converged: report.get("converged").and_then(Value::as_bool).ok_or_else(|| wrong("converged"))?,
             residual_trace: number("residual_trace").ok_or_else(|| wrong("residual_trace"))?,

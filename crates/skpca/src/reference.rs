@@ -4,16 +4,16 @@
 //! fidelity = captured variance of the model / Σ_{k ≤ q} λ_k(K̃)
 //! ```
 //!
-//! Both on all rows up to a few thousand, where it is exact, and on the same uniform sample of rows above that, where it
+//! Both on all rows up to a few thousand, or where feature space has few dimensions, where it is exact, and on the same uniform sample of rows above that, where it
 //! is an estimate: measured errors are up to 0.004, below the truth near 1 (exact KPCA fits the sample) and either way for
 //! coarse models (docs/decisions/0004).
 
 use std::sync::Arc;
 
 use crate::dense;
-use crate::eigen::{Accuracy, KernelOperator, top_of_kernel};
+use crate::eigen::{Accuracy, KernelOperator, top, top_of_kernel};
 use crate::error::Result;
-use crate::factor::diagonal;
+use crate::factor::{Factor, Stop, diagonal};
 use crate::gram::{Basis, Precision};
 use crate::kernel::Kernel;
 use crate::points::Points;
@@ -23,6 +23,9 @@ use crate::watch::Watch;
 
 /// Rows on which fidelity is measured.
 pub(crate) const ROWS: usize = 4000;
+
+/// Feature spaces of no more dimensions than this are looked at with all rows.
+const SMALL: usize = 200;
 
 /// Exact kernel PCA on the rows where fidelity is measured.
 pub(crate) struct Reference {
@@ -43,6 +46,19 @@ impl Reference {
         seed: u64,
         watch: &dyn Watch,
     ) -> Result<Reference> {
+        let dimension = kernel.rank(points.d());
+        if points.n() > ROWS && dimension <= SMALL {
+            let factor = Factor::pivoted(kernel, points, Stop { rank: dimension, residual: 0.0 }, seed, watch)?;
+            let (t, _) = factor.scatter(center);
+            let accuracy = Accuracy { trace: factor.trace, ..Accuracy::default() };
+            let captured = top(&t, q, accuracy, seed, watch)?.values.iter().sum();
+            return Ok(Reference {
+                rows: Random::new(seed, 5).sample(points.n(), ROWS),
+                captured,
+                center,
+                whole: true,
+            });
+        }
         let rows = Random::new(seed, 5).sample(points.n(), ROWS);
         let sample = points.select(&rows);
         let operator = KernelOperator::new(kernel, &sample, center);

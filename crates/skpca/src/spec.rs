@@ -139,6 +139,12 @@ impl Fields {
         self.checked(name, "a whole number from 0", |value| value.as_f64().filter(whole).map(|v| v as usize))
     }
 
+    /// One of `names`, the first of them where nothing is said.
+    pub(crate) fn choice(&mut self, name: &'static str, names: &[&'static str]) -> Result<&'static str> {
+        let known = |value: &Value| names.iter().copied().find(|known| value.as_str() == Some(known));
+        Ok(self.checked(name, &names.join(" or "), known)?.unwrap_or(names[0]))
+    }
+
     /// true or false, or the default.
     pub(crate) fn boolean(&mut self, name: &'static str, default: bool) -> Result<bool> {
         Ok(self.checked(name, "true or false", Value::as_bool)?.unwrap_or(default))

@@ -168,11 +168,13 @@ impl Span {
 
 /// The numbers of an independent subset of `support` and the Cholesky factor of its kernel matrix.
 fn independent(kernel: &Arc<dyn Kernel>, support: &Points<'static>) -> Result<(Vec<usize>, Mat<f64>)> {
-    let k = gram(kernel, support);
-    if let Some(l) = dense::cholesky(k.as_ref()).filter(|l| spread(l) > 1e-12) {
-        return Ok(((0..support.n()).collect(), l));
+    let rank = support.n().min(kernel.rank(support.d()));
+    if rank == support.n()
+        && let Some(l) = dense::cholesky(gram(kernel, support).as_ref()).filter(|l| spread(l) > 1e-12)
+    {
+        return Ok(((0..rank).collect(), l));
     }
-    let factor = Factor::pivoted(kernel, support, Stop { rank: support.n(), residual: 0.0 }, 0, &())?;
+    let factor = Factor::pivoted(kernel, support, Stop { rank, residual: 0.0 }, 0, &())?;
     let l = factor.triangle();
     Ok((factor.pivots, l))
 }

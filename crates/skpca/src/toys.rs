@@ -1,4 +1,4 @@
-//! The papers' two toy sets, seeded.
+//! The papers' made sets, seeded.
 
 use crate::points::Points;
 use crate::random::Random;
@@ -25,4 +25,10 @@ pub fn parabola(seed: u64) -> Points<'static> {
         values.extend([x, x * x + 0.2 * random.normal()]);
     }
     Points::new(2, values).expect("finite by construction")
+}
+
+/// Independent standard normal columns (Zhang, Wang & Ma 2010).
+pub fn normal(n: usize, d: usize, seed: u64) -> Points<'static> {
+    let mut random = Random::new(seed, 12);
+    Points::new(d, (0..n * d).map(|_| random.normal()).collect::<Vec<_>>()).expect("finite by construction")
 }

@@ -33,4 +33,8 @@ impl Kernel for Cosine {
     fn spec(&self) -> Spec {
         Spec::new("cosine")
     }
+
+    fn rank(&self, d: usize) -> usize {
+        d
+    }
 }

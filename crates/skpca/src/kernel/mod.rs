@@ -30,6 +30,11 @@ pub trait Kernel: Debug + Send + Sync {
 
     /// Name and parameters, every rule resolved to a number.
     fn spec(&self) -> Spec;
+
+    /// The dimension of feature space over d columns, or more: no factor has a higher rank.
+    fn rank(&self, _d: usize) -> usize {
+        usize::MAX
+    }
 }
 
 /// The shapes of kernel that the hot loop computes from tiles.

@@ -43,4 +43,9 @@ impl Kernel for Polynomial {
     fn spec(&self) -> Spec {
         Spec::new("polynomial").with("gamma", self.gamma).with("degree", self.degree).with("coef0", self.coef0)
     }
+
+    /// Monomials of d variables up to the degree.
+    fn rank(&self, d: usize) -> usize {
+        (1..=self.degree as usize).fold(1_usize, |count, k| count.saturating_mul(d + k) / k)
+    }
 }

@@ -468,26 +468,6 @@ impl<'a> Alternation<'a> {
     pub(super) fn used(&self, a: &Mat<f64>) -> Vec<usize> {
         (0..a.nrows()).filter(|&i| a.row(i).iter().any(|v| *v != 0.0)).collect()
     }
-
-    /// What the span of the rows `used` of the working set captures with q components (in the factor's space), or what
-    /// the components `a` over them do.
-    pub(super) fn captured(&self, used: &[usize], a: Option<&Mat<f64>>, q: usize) -> Result<f64> {
-        let f = Mat::from_fn(used.len(), self.atoms.ncols(), |i, k| self.atoms[(used[i], k)]);
-        let v = match a {
-            None => f.transpose().to_owned(),
-            Some(a) => {
-                let a = Mat::from_fn(used.len(), a.ncols(), |i, k| a[(used[i], k)]);
-                dense::product(f.transpose(), a.as_ref())
-            }
-        };
-        let tv = dense::product(self.t.as_ref(), v.as_ref());
-        let e = dense::frame(v.as_ref(), 1e-12)?;
-        let inner = dense::product(
-            e.transpose(),
-            dense::product(v.transpose(), dense::product(tv.as_ref(), e.as_ref()).as_ref()).as_ref(),
-        );
-        Ok(dense::eigen(inner.as_ref())?.0.iter().take(q).sum())
-    }
 }
 
 /// Norms of each row's groups of columns, over the penalty of the group, row after row.

@@ -21,7 +21,8 @@ pub(super) const ENTRY: Entry = Entry {
 struct Exact;
 
 impl Method for Exact {
-    fn fit(&self, task: &Task) -> Result<Solution> {
+    fn fit(&self, task: &mut Task) -> Result<Solution> {
+        let task = &*task;
         let n = task.points.n();
         if let Some(Target::Support(m)) = task.target.filter(|t| *t != Target::Support(n)) {
             return Err(Error::parameter("support", m, "no target, or all rows: exact keeps every point"));

@@ -43,7 +43,8 @@ pub(super) const ENTRY: Entry = Entry {
 struct Landmarks;
 
 impl Method for Landmarks {
-    fn fit(&self, task: &Task) -> Result<Solution> {
+    fn fit(&self, task: &mut Task) -> Result<Solution> {
+        let task = &*task;
         let (support, expansion) = match task.target.unwrap_or(Target::Fidelity(FIDELITY)) {
             Target::Support(m) => {
                 let support = better(task, m)?;

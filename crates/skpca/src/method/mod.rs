@@ -6,6 +6,7 @@
 
 mod alternation;
 mod elastic_net;
+mod energy;
 mod exact;
 mod l1;
 mod l21;
@@ -44,6 +45,26 @@ pub(crate) const COMPONENTS: usize = 10;
 /// Fidelity where nothing is said.
 pub(crate) const FIDELITY: f64 = 0.95;
 
+/// Rank of the factor where nothing is said: all of it up to this many rows …
+const EXACT_ROWS: usize = 1000;
+/// … 500 above, and less where the factor would take more numbers than this.
+const RANK: usize = 500;
+const LEAST_RANK: usize = 200;
+const FACTOR: usize = 200_000_000;
+
+/// The rank that the user asked for, or a good one for n rows.
+fn usual_rank(asked: Option<usize>, n: usize, target: Option<Target>) -> usize {
+    let enough = match target {
+        Some(Target::Support(m)) => 2 * m,
+        _ => 0,
+    };
+    match asked {
+        Some(rank) => rank.clamp(1, n),
+        None if n <= EXACT_ROWS => n,
+        None => RANK.min((FACTOR / n).max(LEAST_RANK)).max(enough).min(n),
+    }
+}
+
 /// A factor ends where no more than this share of the trace is left.
 const ROUNDING: f64 = 1e-13;
 /// Why there is nothing to find.
@@ -51,7 +72,13 @@ pub(crate) const NO_VARIANCE: &str = "the kernel does not vary over these rows";
 
 /// A way to choose components over few points.
 pub(crate) trait Method: Debug + Send + Sync {
-    fn fit(&self, task: &Task) -> Result<Solution>;
+    /// May set the task's `q` first, where the user has not.
+    fn fit(&self, task: &mut Task) -> Result<Solution>;
+
+    /// Whether features are centred where nothing is said.
+    fn center(&self) -> bool {
+        true
+    }
 
     /// Bytes that a fit needs beside the data, for the target given.
     fn memory(&self, size: &Size) -> usize;
@@ -64,13 +91,18 @@ pub(crate) struct Size {
     pub d: usize,
     pub q: usize,
     pub support: Option<usize>,
+    /// The kernel's, or more.
+    pub dimension: usize,
 }
 
 /// All that a method may see.
 pub(crate) struct Task<'a> {
     pub kernel: &'a Arc<dyn Kernel>,
     pub points: &'a Points<'a>,
+    /// Components to find …
     pub q: usize,
+    /// … and whether the user said so.
+    pub asked: bool,
     pub target: Option<Target>,
     pub center: bool,
     pub seed: u64,
@@ -79,8 +111,24 @@ pub(crate) struct Task<'a> {
 }
 
 impl Task<'_> {
+    /// What to aim at, the usual fidelity where nothing is said; nothing if the method was given its `own` parameter.
+    pub(crate) fn wanted(&self, own: Option<&str>) -> Result<Option<Target>> {
+        match (own, self.target) {
+            (None, target) => Ok(Some(target.unwrap_or(Target::Fidelity(FIDELITY)))),
+            (Some(_), None) => Ok(None),
+            (Some(own), Some(target)) => {
+                let (name, value) = match target {
+                    Target::Support(m) => ("support", m as f64),
+                    Target::Fidelity(f) => ("fidelity", f),
+                };
+                Err(Error::parameter(name, value, &format!("a target or {own}, not both")))
+            }
+        }
+    }
+
     /// The factor with at most `rank` columns.
     pub(crate) fn factor(&self, rank: usize) -> Result<Factor> {
+        let rank = rank.min(self.kernel.rank(self.points.d()));
         Factor::pivoted(self.kernel, self.points, Stop { rank, residual: ROUNDING }, self.seed, self.watch)
     }
 
@@ -145,6 +193,8 @@ pub(crate) struct Solution {
 pub struct Report {
     /// The method's own objective, where it has one.
     pub objective: Option<f64>,
+    /// Points the method chose; those that others express are not kept.
+    pub chosen: usize,
     /// Distance to the optimum: a duality gap, or the residual of the eigenpairs, relative.
     pub gap: Option<f64>,
     /// Iterations.
@@ -171,7 +221,7 @@ pub struct Entry {
 
 /// Every method there is.
 pub const METHODS: &[Entry] =
-    &[exact::ENTRY, landmarks::ENTRY, l1::ENTRY, l21::ENTRY, elastic_net::ENTRY, threshold::ENTRY];
+    &[exact::ENTRY, landmarks::ENTRY, l1::ENTRY, l21::ENTRY, elastic_net::ENTRY, threshold::ENTRY, energy::ENTRY];
 
 /// Builds the method that `spec` names.
 pub(crate) fn build(spec: &Spec) -> Result<Box<dyn Method>> {

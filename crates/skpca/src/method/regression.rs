@@ -11,7 +11,7 @@ use faer::Mat;
 use serde_json::Value;
 
 use super::alternation::{Alternation, Ridge, Scheme, Shape, State};
-use super::{FIDELITY, Method, Report, Size, Solution, Support, Target, Task};
+use super::{FIDELITY, Method, Report, Size, Solution, Support, Target, Task, usual_rank};
 use crate::dense;
 use crate::error::{Error, Result};
 use crate::factor::Factor;
@@ -24,12 +24,6 @@ const RIDGE: f64 = 1e-3;
 const GAP: f64 = 1e-6;
 /// P-steps at most.
 const ROUNDS: usize = 500;
-/// Rank of the factor where nothing is said: all of it up to this many rows …
-const EXACT_ROWS: usize = 1000;
-/// … 500 above, and less where the factor would take more numbers than this.
-const RANK: usize = 500;
-const LEAST_RANK: usize = 200;
-const FACTOR: usize = 200_000_000;
 /// A path goes down to this share of the largest penalty; below it nothing is penalised.
 const SMALLEST: f64 = 1e-7;
 /// From one penalty of a path to the next …
@@ -112,18 +106,10 @@ fn refuse_both(name: &'static str, value: f64, other: bool) -> Result<()> {
 }
 
 impl Method for Regression {
-    fn fit(&self, task: &Task) -> Result<Solution> {
-        if self.penalty.is_some()
-            && let Some(target) = task.target
-        {
-            let (name, value) = match target {
-                Target::Support(m) => ("support", m as f64),
-                Target::Fidelity(f) => ("fidelity", f),
-            };
-            return Err(Error::parameter(name, value, "a target or a penalty, not both"));
-        }
-        let rank = self.rank(task.points.n(), task.target);
-        let factor = task.factor(rank)?;
+    fn fit(&self, task: &mut Task) -> Result<Solution> {
+        let task = &*task;
+        task.wanted(self.penalty.as_ref().map(|_| "a penalty"))?;
+        let factor = task.factor(usual_rank(self.rank, task.points.n(), task.target))?;
         let (t, _) = factor.scatter(task.center);
         let pairs = task.leading(&factor, &t)?;
         let ridge = self.ridge.unwrap_or_else(|| match self.kind {
@@ -139,30 +125,19 @@ impl Method for Regression {
         let scheme = Scheme { shape, ridge: ridge_of(ridge), gap, rounds, sequential };
         let alternation = Alternation::new(&factor, &t, scheme, task.watch);
         let captured = pairs.values.iter().sum();
-        let mut path = Path { method: self, task, factor: &factor, start: pairs.vectors, captured, ridge, alternation };
+        let mut path =
+            Path { method: self, task, factor: &factor, t: &t, start: pairs.vectors, captured, ridge, alternation };
         path.run()
     }
 
     fn memory(&self, size: &Size) -> usize {
-        let rank = self.rank(size.n, size.support.map(Target::Support));
+        let rank = usual_rank(self.rank, size.n, size.support.map(Target::Support)).min(size.dimension);
         let working = 4 * size.support.unwrap_or(10 * size.q).min(size.n);
         8 * (size.n * (rank + size.q + 2) + 4 * rank * rank + 3 * working * (working + rank))
     }
 }
 
 impl Regression {
-    fn rank(&self, n: usize, target: Option<Target>) -> usize {
-        let enough = match target {
-            Some(Target::Support(m)) => 2 * m,
-            _ => 0,
-        };
-        match self.rank {
-            Some(rank) => rank.clamp(1, n),
-            None if n <= EXACT_ROWS => n,
-            None => RANK.min((FACTOR / n).max(LEAST_RANK)).max(enough).min(n),
-        }
-    }
-
     /// What the user calls the penalty is twice ours for the elastic net: Das's objective is twice ours.
     fn unit(&self) -> f64 {
         if self.kind == Kind::ElasticNet { 0.5 } else { 1.0 }
@@ -174,6 +149,7 @@ struct Path<'a> {
     method: &'a Regression,
     task: &'a Task<'a>,
     factor: &'a Factor,
+    t: &'a Mat<f64>,
     /// The leading eigenvectors of T …
     start: Mat<f64>,
     /// … and the sum of their eigenvalues.
@@ -354,8 +330,10 @@ impl Path<'_> {
         if used.is_empty() {
             return Ok(0.0);
         }
-        let a = (!self.method.refit).then_some(&state.a);
-        Ok(self.alternation.captured(&used, a, self.start.ncols())? / self.captured)
+        let rows: Vec<usize> = used.iter().map(|&w| self.alternation.rows[w]).collect();
+        let own = Mat::from_fn(used.len(), state.a.ncols(), |i, k| state.a[(used[i], k)]);
+        let own = (!self.method.refit).then_some(own.as_ref());
+        Ok(self.factor.captured(self.t, &rows, own, self.start.ncols())? / self.captured)
     }
 
     /// Goes down from the largest penalty until `measure`, which grows on the way, reaches `wanted`; then narrows the

@@ -38,8 +38,10 @@ struct Threshold {
 }
 
 impl Method for Threshold {
-    fn fit(&self, task: &Task) -> Result<Solution> {
+    fn fit(&self, task: &mut Task) -> Result<Solution> {
+        let task = &*task;
         let n = task.points.n();
+        let wanted = task.wanted(self.keep.map(|_| "keep"))?;
         let factor = task.factor(RANK)?;
         let (t, mean) = factor.scatter(task.center);
         let pairs = task.leading(&factor, &t)?;
@@ -49,11 +51,8 @@ impl Method for Threshold {
             a.col_mut(k).iter_mut().for_each(|a| *a = (*a - offset) / value);
         }
         let choice = Choice { task, refit: self.refit, order: largest_first(&a), a };
-        let keep = match (self.keep, task.target) {
-            (Some(_), Some(_)) => {
-                return Err(Error::parameter("keep", self.keep.unwrap_or(0), "a target or keep, not both"));
-            }
-            (Some(keep), None) => keep.min(n),
+        let keep = match (self.keep, wanted) {
+            (Some(keep), _) => keep.min(n),
             (None, Some(Target::Support(m))) => {
                 choice.last(|keep| Ok(choice.rows(keep).len() <= m))?.ok_or_else(|| {
                     let least = choice.rows(1).len();
@@ -78,7 +77,7 @@ impl Method for Threshold {
     }
 
     fn memory(&self, size: &Size) -> usize {
-        8 * size.n * (size.n.min(RANK) + 3 * size.q)
+        8 * size.n * (size.n.min(RANK).min(size.dimension) + 3 * size.q)
     }
 }
 

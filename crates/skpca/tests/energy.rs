@@ -1,0 +1,116 @@
+//! The energy rule against its definition, and the bound it is named for.
+
+use skpca::kernel;
+use skpca::{Fit, Model, Points, Scaling, Spec, Target, toys};
+
+fn fit(points: &Points, kernel: &str, method: &str) -> Model {
+    let (method, kernel) = (method.parse().unwrap(), kernel.parse().unwrap());
+    Fit { method, kernel, scaling: Scaling::None, ..Fit::default() }.run(points, None, &()).unwrap()
+}
+
+/// Squared distances to the mean in feature space, from the definition of the kernel.
+fn energies(points: &Points, kernel: &str) -> Vec<f64> {
+    let kernel = kernel::build(&kernel.parse().unwrap(), points, 0).unwrap();
+    let n = points.n();
+    let k = |i: usize, j: usize| kernel.eval(points.row(i), points.row(j));
+    let means: Vec<f64> = (0..n).map(|i| (0..n).map(|j| k(i, j)).sum::<f64>() / n as f64).collect();
+    let mean = means.iter().sum::<f64>() / n as f64;
+    (0..n).map(|i| k(i, i) - 2.0 * means[i] + mean).collect()
+}
+
+#[test]
+fn it_keeps_the_fewest_farthest_points_that_hold_the_energy_and_the_bound_holds() {
+    for (points, kernel) in [
+        (toys::clusters(1), "rbf,gamma=8"),
+        (toys::parabola(1), "rbf,gamma=2"),
+        (toys::parabola(2), "laplacian"),
+        (toys::normal(300, 6, 0), "linear"),
+        (toys::normal(300, 3, 0), "polynomial,degree=2"),
+    ] {
+        let e = energies(&points, kernel);
+        let total: f64 = e.iter().sum();
+        for (split, alpha) in [("half", 0.3), ("half", 0.05), ("sharp", 0.3), ("sharp", 0.05)] {
+            let model = fit(&points, kernel, &format!("energy,alpha={alpha},split={split}"));
+            let gamma = if split == "half" { alpha / 2.0 } else { 1.0 - f64::sqrt(1.0 - alpha) };
+            let mut sorted = e.clone();
+            sorted.sort_by(|a, b| b.total_cmp(a));
+            let held = |count: usize| sorted[..count].iter().sum::<f64>();
+            let report = &model.parts().report;
+            let case = format!("{kernel} {split} {alpha}: {report:?}");
+            assert!(held(report.chosen) >= (1.0 - gamma - 1e-9) * total, "{case}");
+            assert!(held(report.chosen - 1) < (1.0 - gamma + 1e-9) * total, "{case}");
+            let least = sorted[report.chosen - 1];
+            assert!(model.parts().rows.as_ref().unwrap().iter().all(|&i| e[i] >= least - 1e-9), "{case}");
+            let bound = report.objective.unwrap();
+            assert!(bound > 0.0 && bound <= 1.0 - (1.0 - gamma).powi(2) + 1e-12, "{case}");
+            // One component fewer would break the promise of the second half of α.
+            let q = model.q();
+            let fewer = fit_with(&points, kernel, &format!("energy,alpha={alpha},split={split}"), q - 1);
+            let held_by_points = held(report.chosen) / total;
+            assert!(1.0 - fewer.parts().report.objective.unwrap() < (1.0 - gamma) * held_by_points + 1e-9, "{case}");
+            assert!(1.0 - bound >= (1.0 - gamma) * held_by_points - 1e-9, "{case}");
+        }
+    }
+}
+
+fn fit_with(points: &Points, kernel: &str, method: &str, q: usize) -> Model {
+    let (method, kernel) = (method.parse().unwrap(), kernel.parse().unwrap());
+    Fit { method, kernel, components: Some(q), scaling: Scaling::None, ..Fit::default() }
+        .run(points, None, &())
+        .unwrap()
+}
+
+/// German credit data, as the paper has it: 700 rows that are all equally far from each other.
+#[test]
+fn where_all_points_are_equally_far_the_count_is_that_of_any_data() {
+    for (alpha, published) in [(0.3, 595), (0.2, 630), (0.1, 665)] {
+        let model = fit(&toys::normal(700, 20, 0), "rbf,gamma=10", &format!("energy,alpha={alpha}"));
+        assert_eq!(model.parts().report.chosen, published);
+    }
+}
+
+/// The paper's Table 2: normal data, 10,000 × 50, linear kernel.
+#[test]
+fn normal_data_give_the_published_counts_and_need_no_more_points_than_columns() {
+    let points = toys::normal(10_000, 50, 0);
+    for (alpha, published) in [(0.3, 7966.0), (0.2, 8586.0), (0.1, 9245.0)] {
+        let model = fit(&points, "linear", &format!("energy,alpha={alpha}"));
+        let chosen = model.parts().report.chosen as f64;
+        assert!((chosen / published - 1.0).abs() < 0.01, "{alpha}: {chosen} against {published}");
+        assert_eq!(model.m(), 50);
+        assert!((model.parts().fidelity - 1.0).abs() < 1e-9, "{}", model.parts().fidelity);
+    }
+}
+
+#[test]
+fn a_target_moves_alpha_and_alpha_gives_the_same_points_again() {
+    let points = toys::parabola(3);
+    for target in [Target::Support(25), Target::Fidelity(0.9)] {
+        let method = Spec::new("energy");
+        let run = Fit { method, components: Some(4), target: Some(target), scaling: Scaling::None, ..Fit::default() };
+        let model = run.run(&points, None, &()).unwrap();
+        let again = fit_with(&points, "rbf", &model.parts().method.to_string(), 4);
+        assert_eq!(model.parts().rows, again.parts().rows, "{target:?}");
+        match target {
+            Target::Support(m) => assert_eq!(model.parts().report.chosen, m),
+            Target::Fidelity(f) => assert!(model.parts().fidelity >= f, "{}", model.parts().fidelity),
+        }
+    }
+}
+
+#[test]
+fn wrong_parameters_are_refused() {
+    let points = toys::clusters(0);
+    for (method, message) in [
+        ("energy,alpha=0", "alpha = 0.0: expected a number above 0"),
+        ("energy,alpha=1", "alpha = 1: expected a number between 0 and 1"),
+        ("energy,split=thirds", "split = \"thirds\": expected half or sharp"),
+    ] {
+        let fit = Fit { method: method.parse().unwrap(), ..Fit::default() };
+        assert_eq!(fit.run(&points, None, &()).err().unwrap().to_string(), message);
+    }
+    let target = Some(Target::Support(5));
+    let fit = Fit { method: "energy,alpha=0.1".parse().unwrap(), target, ..Fit::default() };
+    let message = fit.run(&points, None, &()).err().unwrap().to_string();
+    assert_eq!(message, "support = 5: expected a target or alpha, not both");
+}
