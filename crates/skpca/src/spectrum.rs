@@ -21,6 +21,9 @@ use crate::random::Random;
 use crate::scatter::Scatter;
 use crate::watch::{Watch, check};
 
+/// Rows among which independent ones are looked for first.
+const SPANNING: usize = 4000;
+
 /// Everything a model needs to know of components in the span of a support.
 pub(crate) struct Expansion {
     /// Rows of the support that are independent; the rest of the fields are over these.
@@ -174,7 +177,17 @@ fn independent(kernel: &Arc<dyn Kernel>, support: &Points<'static>) -> Result<(V
     {
         return Ok(((0..rank).collect(), l));
     }
-    let factor = Factor::pivoted(kernel, support, Stop { rank, residual: 0.0 }, 0, &())?;
+    let stop = Stop { rank, residual: 0.0 };
+    // Where feature space has few dimensions, a sample will span it.
+    let sample = Random::new(0, 13).sample(support.n(), SPANNING.max(10 * rank));
+    if sample.len() < support.n() {
+        let factor = Factor::pivoted(kernel, &support.select(&sample), stop, 0, &())?;
+        if factor.rank() == rank {
+            let l = factor.triangle();
+            return Ok((factor.pivots.iter().map(|&i| sample[i]).collect(), l));
+        }
+    }
+    let factor = Factor::pivoted(kernel, support, stop, 0, &())?;
     let l = factor.triangle();
     Ok((factor.pivots, l))
 }

@@ -90,6 +90,7 @@ impl Method for Energy {
                 let rows = ranking.rows(ranking.holding(gamma));
                 let beta = spectrum(task, &factor, &mean, &rows, gamma)?;
                 task.q = beta.len();
+                task.leading(&factor, &t)?;
                 let expansion = task.expansion(&rows, None)?;
                 (rows, expansion, beta)
             }

@@ -67,6 +67,8 @@ fn usual_rank(asked: Option<usize>, n: usize, target: Option<Target>) -> usize {
 
 /// A factor ends where no more than this share of the trace is left.
 const ROUNDING: f64 = 1e-13;
+/// One that leaves no more than this knows what exact kernel PCA captures.
+const EXACT: f64 = 1e-11;
 /// Why there is nothing to find.
 pub(crate) const NO_VARIANCE: &str = "the kernel does not vary over these rows";
 
@@ -135,6 +137,10 @@ impl Task<'_> {
     /// The leading eigenpairs of the factor's `t`.
     pub(crate) fn leading(&self, factor: &Factor, t: &Mat<f64>) -> Result<Pairs> {
         let pairs = top(t, self.q, Accuracy { trace: factor.trace, ..Accuracy::default() }, self.seed, self.watch)?;
+        if factor.residual_trace <= EXACT * factor.trace {
+            let captured = pairs.values.iter().sum();
+            let _ = self.reference.set(Reference::known(self.points.n(), captured, self.center, self.seed));
+        }
         match pairs.values.is_empty() {
             true => Err(Error::NoVariance { why: NO_VARIANCE.into() }),
             false => Ok(pairs),
