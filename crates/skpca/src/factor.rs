@@ -174,6 +174,13 @@ impl Factor {
         (Mat::from_fn(r, r, |i, j| t[(i, j)] - n * mean[i] * mean[j]), mean)
     }
 
+    /// The same rows in other coordinates: `F E` with E orthogonal.
+    pub(crate) fn rotated(mut self, e: MatRef<f64>) -> Factor {
+        let rank = self.rank();
+        self.rows.par_iter_mut().for_each(|rows| *rows = dense::product(rows.as_ref().subcols(0, rank), e));
+        self
+    }
+
     /// Some of the factor's rows.
     pub(crate) fn rows_of(&self, indices: &[usize]) -> Mat<f64> {
         Mat::from_fn(indices.len(), self.rank(), |i, k| {

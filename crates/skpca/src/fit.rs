@@ -136,7 +136,7 @@ impl Fit {
     }
 
     fn assemble(&self, task: &Task, columns: Columns, solution: Solution) -> Result<Model> {
-        let Solution { method, support: Support::Rows(chosen), expansion, fewer, mut report } = solution;
+        let Solution { method, support: Support::Rows(chosen), expansion, density, fewer, mut report } = solution;
         let rows: Vec<usize> = expansion.kept.iter().map(|&i| chosen[i]).collect();
         let n = task.points.n();
         let found = expansion.values.len();
@@ -171,6 +171,7 @@ impl Fit {
             rows: Some(rows),
             coefficients: expansion.coefficients,
             frame: expansion.frame,
+            density,
             captured: expansion.captured / n as f64,
             means: expansion.means,
             mean: expansion.mean,

@@ -2,7 +2,7 @@
 //!
 //! ```text
 //! "skpca" : checksum (8 hex digits) + JSON { version, method, kernel, columns, n, … , report }
-//! tensors : support m×d, coefficients m×q, frame q×q′, means, mean, variances, shift, scale, scores, scores_above, rows
+//! tensors : support m×d, coefficients m×q, frame q×q′, axes m×any, means, mean, variances, shift, scale, scores, scores_above, rows
 //! ```
 //!
 //! One entry, because the container writes entries in no fixed order and the same model must give the same
@@ -19,7 +19,7 @@ use serde_json::{Map, Value, json};
 use crate::columns::Columns;
 use crate::error::{Error, Result};
 use crate::method::Report;
-use crate::model::{Model, Parts, Scores};
+use crate::model::{Density, Model, Parts, Scores};
 use crate::points::Points;
 use crate::spec::Spec;
 
@@ -103,7 +103,7 @@ fn checksum<'a>(text: &str, tensors: impl Iterator<Item = (&'a str, &'a [usize],
 }
 
 fn tensors(parts: &Parts) -> Vec<Tensor> {
-    let (m, q, d) = (parts.support.n(), parts.coefficients.ncols(), parts.support.d());
+    let (m, d) = (parts.support.n(), parts.support.d());
     let numbers = |name, shape: Vec<usize>, values: &mut dyn Iterator<Item = f64>| Tensor {
         name,
         dtype: Dtype::F64,
@@ -117,9 +117,12 @@ fn tensors(parts: &Parts) -> Vec<Tensor> {
         bytes: values.iter().flat_map(|v| (*v as u64).to_le_bytes()).collect(),
     };
     let vector = |name, values: &[f64]| numbers(name, vec![values.len()], &mut values.iter().copied());
-    let coefficients = &mut (0..m).flat_map(|i| (0..q).map(move |k| parts.coefficients[(i, k)]));
+    let matrix = |name, a: &Mat<f64>| {
+        let values = &mut (0..a.nrows()).flat_map(|i| (0..a.ncols()).map(move |k| a[(i, k)]));
+        numbers(name, vec![a.nrows(), a.ncols()], values)
+    };
     let mut all = vec![
-        numbers("coefficients", vec![m, q], coefficients),
+        matrix("coefficients", &parts.coefficients),
         vector("mean", &parts.mean),
         vector("means", &parts.means),
         vector("scale", &parts.columns.scale),
@@ -130,10 +133,8 @@ fn tensors(parts: &Parts) -> Vec<Tensor> {
         vector("variances", &parts.variances),
     ];
     all.extend(parts.rows.iter().map(|rows| counts("rows", rows)));
-    all.extend(parts.frame.iter().map(|frame| {
-        let values = &mut (0..q).flat_map(|i| (0..frame.ncols()).map(move |k| frame[(i, k)]));
-        numbers("frame", vec![q, frame.ncols()], values)
-    }));
+    all.extend(parts.frame.iter().map(|frame| matrix("frame", frame)));
+    all.extend(parts.density.iter().map(|density| matrix("axes", &density.axes)));
     all.sort_by_key(|t| t.name);
     all
 }
@@ -156,6 +157,11 @@ fn metadata(parts: &Parts) -> Value {
         "scored": parts.scores.count,
         "quantile": parts.scores.quantile,
         "threshold": parts.scores.threshold,
+        "density": parts.density.as_ref().map(|density| json!({
+            "noise": density.noise,
+            "dimension": density.dimension,
+            "log_determinant": density.log_determinant,
+        })),
         "report": parts.report.to_json(),
     })
 }
@@ -201,7 +207,8 @@ impl Reader<'_> {
             rows: self.file.tensor("rows").is_ok().then(|| self.counts("rows")).transpose()?,
             support: Points::new(d, support)?,
             coefficients: Mat::from_fn(m, q, |i, k| coefficients[i * q + k]),
-            frame: self.frame()?,
+            frame: self.optional("frame")?,
+            density: self.density()?,
             means: self.vector("means")?,
             mean: self.vector("mean")?,
             variances: self.vector("variances")?,
@@ -223,12 +230,25 @@ impl Reader<'_> {
         })
     }
 
-    fn frame(&self) -> Result<Option<Mat<f64>>> {
-        if self.file.tensor("frame").is_err() {
+    fn optional(&self, name: &str) -> Result<Option<Mat<f64>>> {
+        if self.file.tensor(name).is_err() {
             return Ok(None);
         }
-        let (rows, columns, values) = self.matrix("frame")?;
+        let (rows, columns, values) = self.matrix(name)?;
         Ok(Some(Mat::from_fn(rows, columns, |i, k| values[i * columns + k])))
+    }
+
+    fn density(&self) -> Result<Option<Density>> {
+        let Some(axes) = self.optional("axes")? else { return Ok(None) };
+        let entry = &self.json["density"];
+        let number = |name: &str| entry[name].as_f64().ok_or_else(|| wrong(name));
+        let dimension = entry["dimension"].as_u64().and_then(|v| usize::try_from(v).ok());
+        Ok(Some(Density {
+            noise: number("noise")?,
+            dimension: dimension.ok_or_else(|| wrong("dimension"))?,
+            log_determinant: number("log_determinant")?,
+            axes,
+        }))
     }
 
     fn report(&self) -> Result<Report> {

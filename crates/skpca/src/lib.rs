@@ -51,6 +51,7 @@
 #![warn(clippy::print_stdout, clippy::print_stderr, clippy::dbg_macro)]
 
 mod blocks;
+mod bounded;
 mod columns;
 mod dense;
 mod eigen;
@@ -80,7 +81,7 @@ pub use factor::{Factor, Stop};
 pub use fit::Fit;
 pub use gram::{Basis, Precision, Weights, multiply_adds};
 pub use method::{Report, Target};
-pub use model::{Model, Parts, Scores};
+pub use model::{Density, Model, Parts, Scores};
 pub use points::Points;
 pub use spec::Spec;
 pub use watch::Watch;

@@ -39,6 +39,8 @@ pub struct Parts {
     pub coefficients: Mat<f64>,
     /// q × q′ such that `coefficients · frame` are orthonormal; absent where the components themselves are.
     pub frame: Option<Mat<f64>>,
+    /// The Gaussian that the method fitted, where it did.
+    pub density: Option<Density>,
     /// μ: mean kernel value of each support point over the training data; zero if not centred.
     pub means: Vec<f64>,
     /// β: the mean projected on the support.
@@ -63,6 +65,23 @@ pub struct Parts {
     pub scores: Scores,
     /// How the fit went.
     pub report: Report,
+}
+
+/// A Gaussian in feature space, `N(φ̄, C)`.
+///
+/// ```text
+/// log p(x) = −½ [ D log 2πσ² + log|C/σ²| + (‖φ(x) − φ̄‖² − ‖axesᵀ(k_z(x) − μ)‖²) / σ² ]
+/// ```
+#[derive(Clone, Debug, PartialEq)]
+pub struct Density {
+    /// σ²
+    pub noise: f64,
+    /// D, the rank of the training data in feature space.
+    pub dimension: usize,
+    /// `log|C/σ²|`
+    pub log_determinant: f64,
+    /// Coefficients over the support: m × any.
+    pub axes: Mat<f64>,
 }
 
 /// A fitted model. One that exists can transform and score.
@@ -176,6 +195,30 @@ impl Model {
         Model::new(self.parts)
     }
 
+    /// Log-likelihood of each row of `points` under the Gaussian of the method `likelihood`: its mean over held-out rows
+    /// tells which σ² is best.
+    pub fn log_likelihood(&self, points: &Points, precision: Precision) -> Result<Vec<f64>> {
+        let Some(density) = &self.parts.density else {
+            return Err(Error::parameter("method", &self.parts.method.name, "likelihood: no other has one"));
+        };
+        let x = self.parts.columns.apply(points)?;
+        let beta = Mat::from_fn(self.parts.mean.len(), 1, |i, _| self.parts.mean[i]);
+        let weights = self.basis.weights(dense::beside(density.axes.as_ref(), beta.as_ref()));
+        let products = self.basis.product(&x, &weights, precision);
+        let constant =
+            density.dimension as f64 * (std::f64::consts::TAU * density.noise).ln() + density.log_determinant;
+        let rows = products.chunks_exact(density.axes.ncols() + 1).zip(x.rows());
+        let each = |(row, x): (&[f64], &[f64])| {
+            let (along, mean) = row.split_at(row.len() - 1);
+            let length = self.kernel().eval(x, x) - 2.0 * mean[0] - self.mean_norm;
+            let distance = length - along.iter().map(|y| y * y).sum::<f64>();
+            -0.5 * (constant + distance.max(0.0) / density.noise)
+        };
+        let out: Vec<f64> = rows.map(each).collect();
+        self.finite(&out, 1)?;
+        Ok(out)
+    }
+
     /// How far a score can be from the one with the mean unprojected.
     pub fn score_error(&self, score: f64) -> f64 {
         2.0 * (self.parts.mean_lost * score).sqrt() + self.parts.mean_lost
@@ -218,8 +261,14 @@ impl Parts {
                 return Err(Error::file(format!("frame has {} columns for {q} components", frame.ncols())));
             }
         }
-        let columns = (0..q).flat_map(|j| self.coefficients.col(j).iter());
-        let columns = columns.chain(self.frame.iter().flat_map(|frame| frame.col_iter().flat_map(|c| c.iter())));
+        if let Some(density) = &self.density {
+            shape("axes", density.axes.nrows(), m)?;
+            if !(density.noise > 0.0 && density.noise.is_finite() && density.log_determinant.is_finite()) {
+                return Err(Error::file("the noise is not positive, or a value is not finite"));
+            }
+        }
+        let matrices = [Some(&self.coefficients), self.frame.as_ref(), self.density.as_ref().map(|d| &d.axes)];
+        let columns = matrices.into_iter().flatten().flat_map(|matrix| matrix.col_iter().flat_map(|c| c.iter()));
         let vectors = [&self.means, &self.mean, &self.variances, &self.columns.shift, &self.columns.scale];
         let scalars = [self.total_variance, self.captured, self.mean_lost, self.fidelity];
         if columns.chain(vectors.into_iter().flatten()).chain(&scalars).any(|v| !v.is_finite()) {

@@ -121,6 +121,7 @@ impl Method for Energy {
             method: Spec::new("energy").with("alpha", alpha).with("split", split.name()).with("rank", factor.rank()),
             support: Support::Rows(rows),
             expansion,
+            density: None,
             fewer: super::DEPENDENT,
             report,
         })

@@ -52,6 +52,7 @@ impl Method for Exact {
             method: Spec::new("exact"),
             support: Support::Rows((0..n).collect()),
             expansion,
+            density: None,
             fewer: DEPENDENT,
             report,
         })

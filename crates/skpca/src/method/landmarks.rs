@@ -58,6 +58,7 @@ impl Method for Landmarks {
             method: Spec::new("landmarks"),
             support: Support::Rows(support),
             expansion,
+            density: None,
             fewer: DEPENDENT,
             report,
         })

@@ -11,9 +11,12 @@ mod exact;
 mod l1;
 mod l21;
 mod landmarks;
+mod likelihood;
 mod polar;
 mod regression;
+mod search;
 mod threshold;
+mod weights;
 
 use std::cell::OnceCell;
 use std::fmt::Debug;
@@ -25,6 +28,7 @@ use crate::eigen::{Accuracy, Pairs, top};
 use crate::error::{Error, Result};
 use crate::factor::{Factor, Stop, gram};
 use crate::kernel::Kernel;
+use crate::model::Density;
 use crate::points::Points;
 use crate::reference::Reference;
 use crate::spec::{Fields, Spec};
@@ -189,6 +193,8 @@ pub(crate) struct Solution {
     pub support: Support,
     /// Over those of the support that are independent.
     pub expansion: Expansion,
+    /// What the likelihood of new rows needs, where the method has one.
+    pub density: Option<Density>,
     /// Why there may be fewer points than asked for.
     pub fewer: &'static str,
     pub report: Report,
@@ -226,8 +232,16 @@ pub struct Entry {
 }
 
 /// Every method there is.
-pub const METHODS: &[Entry] =
-    &[exact::ENTRY, landmarks::ENTRY, l1::ENTRY, l21::ENTRY, elastic_net::ENTRY, threshold::ENTRY, energy::ENTRY];
+pub const METHODS: &[Entry] = &[
+    exact::ENTRY,
+    landmarks::ENTRY,
+    l1::ENTRY,
+    l21::ENTRY,
+    elastic_net::ENTRY,
+    threshold::ENTRY,
+    energy::ENTRY,
+    likelihood::ENTRY,
+];
 
 /// Builds the method that `spec` names.
 pub(crate) fn build(spec: &Spec) -> Result<Box<dyn Method>> {

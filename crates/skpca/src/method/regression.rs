@@ -11,6 +11,7 @@ use faer::Mat;
 use serde_json::Value;
 
 use super::alternation::{Alternation, Ridge, Scheme, Shape, State};
+use super::search::{Found, TRIALS, search};
 use super::{FIDELITY, Method, Report, Size, Solution, Support, Target, Task, usual_rank};
 use crate::dense;
 use crate::error::{Error, Result};
@@ -24,13 +25,7 @@ const RIDGE: f64 = 1e-3;
 const GAP: f64 = 1e-6;
 /// P-steps at most.
 const ROUNDS: usize = 500;
-/// A path goes down to this share of the largest penalty; below it nothing is penalised.
-const SMALLEST: f64 = 1e-7;
-/// From one penalty of a path to the next …
-const STEP: f64 = 0.5;
-/// … as many as this at most …
-const TRIALS: usize = 40;
-/// … until two of them with the target between them differ by this share.
+/// Two penalties with a target between them are near enough when they differ by this share.
 const TIGHT: f64 = 1e-3;
 /// From a penalty that just misses a target to the next.
 const NUDGE: f64 = 0.95;
@@ -192,6 +187,7 @@ impl Path<'_> {
             method: self.spec(&candidate),
             support: Support::Rows(candidate.rows),
             expansion,
+            density: None,
             fewer: "no penalty selects as many",
             report: candidate.report,
         })
@@ -286,22 +282,22 @@ impl Path<'_> {
             None => None,
         };
         match other.or(sparse) {
-            Some((penalties, state)) => Ok(self.candidate(&state, penalties)),
+            Some((penalty, state)) => Ok(self.candidate(&state, vec![penalty; self.groups()])),
             None => Err(Error::parameter("support", m, "more points: every penalty selects more than that, or none")),
         }
     }
 
     /// Where the support jumps over `m` from one local minimum to another, the denser one is followed to larger
     /// penalties until it has `m` points or fewer; nothing if it ends with no more than `least`.
-    fn thinned(&mut self, dense: Side, least: usize, m: usize) -> Result<Option<Side>> {
-        let (mut penalties, mut state) = dense;
+    fn thinned(&mut self, dense: (f64, State), least: usize, m: usize) -> Result<Option<(f64, State)>> {
+        let (mut penalty, mut state) = dense;
         for _ in 0..TRIALS {
-            penalties.iter_mut().for_each(|p| *p /= NUDGE);
+            penalty /= NUDGE;
             let start = state.p.clone();
-            state = self.alternation.solve(&start, &penalties, Some(&state))?;
+            state = self.alternation.solve(&start, &vec![penalty; self.groups()], Some(&state))?;
             let count = self.alternation.used(&state.a).len();
             if count <= m {
-                return Ok((count > least).then_some((penalties, state)));
+                return Ok((count > least).then_some((penalty, state)));
             }
         }
         Ok(None)
@@ -311,15 +307,16 @@ impl Path<'_> {
     fn with_fidelity(&mut self, fidelity: f64, most: f64) -> Result<(Candidate, Expansion)> {
         let mut found = self.search(most, fidelity, Self::share, |_| false)?.dense;
         for _ in 0..NUDGES {
-            let Some((penalties, state)) = found else { break };
-            let (candidate, expansion) = self.expanded(self.candidate(&state, penalties))?;
+            let Some((penalty, state)) = found else { break };
+            let candidate = self.candidate(&state, vec![penalty; self.groups()]);
+            let (candidate, expansion) = self.expanded(candidate)?;
             if self.task.fidelity(&candidate.rows, &expansion)? >= fidelity {
                 return Ok((candidate, expansion));
             }
             // The factor is a little kinder than the data.
-            let penalties: Vec<f64> = candidate.penalties.iter().map(|p| NUDGE * p).collect();
-            let state = self.alternation.solve(&self.start, &penalties, Some(&state))?;
-            found = Some((penalties, state));
+            let penalty = NUDGE * penalty;
+            let state = self.alternation.solve(&self.start, &vec![penalty; self.groups()], Some(&state))?;
+            found = Some((penalty, state));
         }
         self.expanded(self.unpenalised()?)
     }
@@ -336,45 +333,21 @@ impl Path<'_> {
         Ok(self.factor.captured(self.t, &rows, own, self.start.ncols())? / self.captured)
     }
 
-    /// Goes down from the largest penalty until `measure`, which grows on the way, reaches `wanted`; then narrows the
-    /// bracket by interpolation and bisection, until it is tight or `done`.
+    /// The penalties next to the one where `measure` reaches `wanted`, the same for all groups of columns.
     fn search(
         &mut self,
         most: f64,
         wanted: f64,
         measure: impl Fn(&Self, &State) -> Result<f64>,
         done: impl Fn(f64) -> bool,
-    ) -> Result<Found> {
+    ) -> Result<Found<State>> {
         let groups = self.groups();
-        let mut found = Found { sparse: None, dense: None };
-        // Penalty and measure on the sparse side, and on the dense one once it is known.
-        let (mut sparse, mut dense): ((f64, f64), Option<(f64, f64)>) = ((most, 0.0), None);
-        for trial in 0..TRIALS {
-            let penalty = match dense {
-                None => STEP * sparse.0,
-                // Supports change in jumps: every other time the bracket is halved.
-                Some(dense) => {
-                    let straight = ((wanted - sparse.1) / (dense.1 - sparse.1)).clamp(0.1, 0.9);
-                    let share = if trial % 2 == 0 { straight } else { 0.5 };
-                    sparse.0.powf(1.0 - share) * dense.0.powf(share)
-                }
-            };
-            if penalty < SMALLEST * most {
-                break;
-            }
-            let warm = found.sparse.as_ref().or(found.dense.as_ref()).map(|(_, state): &Side| state);
+        let solve = |penalty: f64, warm: Option<&State>| {
             let state = self.alternation.solve(&self.start, &vec![penalty; groups], warm)?;
-            let value = measure(self, &state)?;
-            let side = Some((vec![penalty; groups], state));
-            match value < wanted {
-                true => (sparse, found.sparse) = ((penalty, value), side),
-                false => (dense, found.dense) = (Some((penalty, value)), side),
-            }
-            if done(value) || dense.is_some_and(|dense| sparse.0 / dense.0 < 1.0 + TIGHT) {
-                break;
-            }
-        }
-        Ok(found)
+            let measured = measure(self, &state)?;
+            Ok((state, measured))
+        };
+        search(most, wanted, TIGHT, solve, done)
     }
 
     fn expanded(&self, candidate: Candidate) -> Result<(Candidate, Expansion)> {
@@ -406,11 +379,3 @@ impl Path<'_> {
         spec
     }
 }
-
-/// The two sides of a target: the nearest penalties tried, and what they gave.
-struct Found {
-    sparse: Option<Side>,
-    dense: Option<Side>,
-}
-
-type Side = (Vec<f64>, State);

@@ -71,6 +71,7 @@ impl Method for Threshold {
             method: Spec::new("threshold").with("keep", keep).with("refit", self.refit),
             support: Support::Rows(rows),
             expansion,
+            density: None,
             fewer: "one coefficient more a component would need more points",
             report: Report { rounds: 1, converged: true, ..Report::default() },
         })

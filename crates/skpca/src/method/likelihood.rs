@@ -1,0 +1,253 @@
+//! Tipping's sparse kernel PCA (2001): a Gaussian in feature space whose covariance is noise and a few weighted points.
+//!
+//! ```text
+//! C = σ²I + Σ w_i φ(x_i)φ(x_i)ᵀ     w of maximum likelihood, most of them zero                       (weights.rs)
+//! P = √W Ũ Λ̃^−½,  √W K √W = Ũ Λ̃ Ũᵀ   principal axes of C over the points with a weight: features Pᵀk_z(x),
+//!                                     reconstruction error k(x,x) − ‖Pᵀk_z(x)‖², the novelty score
+//! ```
+//!
+//! σ² decides how many points are kept: above `max_i (K²)_ii / (n k_ii)` none, and more as it falls, though not always: a
+//! target is met by a search. Features are not centred where nothing is said, as in the paper; where they are, the mean is
+//! taken off the data and not off the points, so that the model stays sparse.
+//!
+//! Feature space may have any number of dimensions, each of which would add `−½ log 2πσ²` to the log-likelihood of a row:
+//! D is taken as the rank of the kernel matrix, so that different σ² can be compared on the same data.
+
+use faer::Mat;
+
+use super::search::search;
+use super::weights::{self, State};
+use super::{Entry, Method, Report, Size, Solution, Support, Target, Task, usual_rank};
+use crate::dense;
+use crate::error::{Error, Result};
+use crate::factor::{Factor, gram};
+use crate::model::Density;
+use crate::spec::Spec;
+use crate::spectrum::Expansion;
+
+/// Largest violation of the conditions of a maximum.
+const TOLERANCE: f64 = 1e-6;
+/// Two σ² with a number of points between them are near enough when they differ by this share; with a fidelity, by this.
+const TIGHT: f64 = 1e-6;
+const TIGHT_FIDELITY: f64 = 1e-3;
+/// From a σ² that just misses a fidelity to the next, so many times.
+const NUDGE: f64 = 0.95;
+const NUDGES: usize = 20;
+
+pub(super) const ENTRY: Entry = Entry {
+    name: "likelihood",
+    about: "maximum likelihood of a Gaussian whose covariance is noise and few weighted points, uncentred unless asked; \
+            noise (σ²) or fraction (of the largest useful noise), refit, tolerance, rank",
+    build: |fields| {
+        let mut noise = fields.positive("noise")?.map(Noise::Given);
+        if let Some(share) = fields.positive("fraction")? {
+            if noise.is_some() {
+                return Err(Error::parameter("fraction", share, "this or noise, not both"));
+            }
+            noise = Some(Noise::Fraction(share));
+        }
+        Ok(Box::new(Likelihood {
+            noise,
+            refit: fields.boolean("refit", true)?,
+            tolerance: fields.positive("tolerance")?.unwrap_or(TOLERANCE),
+            rank: fields.count("rank")?,
+        }))
+    },
+};
+
+#[derive(Clone, Copy, Debug, PartialEq)]
+enum Noise {
+    /// σ²
+    Given(f64),
+    /// As a share of the largest useful one.
+    Fraction(f64),
+}
+
+#[derive(Debug)]
+struct Likelihood {
+    noise: Option<Noise>,
+    refit: bool,
+    tolerance: f64,
+    rank: Option<usize>,
+}
+
+impl Method for Likelihood {
+    fn fit(&self, task: &mut Task) -> Result<Solution> {
+        let wanted = task.wanted(self.noise.map(|_| "noise"))?;
+        let factor = task.factor(usual_rank(self.rank, task.points.n(), task.target))?;
+        let (t, _) = factor.scatter(task.center);
+        let captured = task.leading(&factor, &t)?.values.iter().sum();
+        let (mut values, e) = dense::eigen(t.as_ref())?;
+        values.iter_mut().for_each(|v| *v = v.max(0.0));
+        let factor = factor.rotated(e.as_ref());
+        let t = Mat::from_fn(values.len(), values.len(), |i, j| if i == j { values[i] } else { 0.0 });
+        let model = weights::Model { factor: &factor, values: &values, watch: task.watch };
+        Path { method: self, task, factor: &factor, t, captured, model }.run(wanted)
+    }
+
+    fn center(&self) -> bool {
+        false
+    }
+
+    fn memory(&self, size: &Size) -> usize {
+        let rank = usual_rank(self.rank, size.n, size.support.map(Target::Support)).min(size.dimension);
+        let active = 2 * size.support.unwrap_or(10 * size.q).min(size.n);
+        8 * (size.n * (rank + 4) + 6 * rank * rank + 3000 * rank + 12 * active * active)
+    }
+}
+
+/// Values of σ² tried on one factor, each starting from what another found.
+struct Path<'a> {
+    method: &'a Likelihood,
+    task: &'a Task<'a>,
+    factor: &'a Factor,
+    t: Mat<f64>,
+    /// What exact kernel PCA captures, as the factor sees it.
+    captured: f64,
+    model: weights::Model<'a>,
+}
+
+impl Path<'_> {
+    fn run(&self, wanted: Option<Target>) -> Result<Solution> {
+        let most = self.model.largest_noise();
+        let given = match (self.method.noise, wanted) {
+            (Some(Noise::Given(noise)), _) => Some(noise),
+            (Some(Noise::Fraction(share)), _) => Some(share * most),
+            (None, Some(Target::Support(m))) => {
+                let (noise, state) = self.with_support(m, most)?;
+                return self.solution(noise, state);
+            }
+            (None, Some(Target::Fidelity(fidelity))) => return self.with_fidelity(fidelity, most),
+            (None, None) => None,
+        };
+        let noise = given.expect("a target or a noise");
+        let state = self.model.maximise(noise, None)?;
+        if state.rows.is_empty() {
+            let why = format!("a noise of {noise:.6e} selects no point: it has to be below {most:.6e}");
+            return Err(Error::NoVariance { why });
+        }
+        self.solution(noise, state)
+    }
+
+    /// The largest support of at most `m` points that was found.
+    fn with_support(&self, m: usize, most: f64) -> Result<(f64, State)> {
+        let solve = |noise: f64, warm: Option<&State>| {
+            let state = self.model.maximise(noise, warm)?;
+            let count = state.rows.len() as f64;
+            Ok((state, count))
+        };
+        let found = search(most, m as f64 + 0.5, TIGHT, solve, |count| count == m as f64)?;
+        let sparse = found.sparse.filter(|(_, state)| !state.rows.is_empty());
+        sparse.ok_or_else(|| Error::parameter("support", m, "more points: every noise selects more than that, or none"))
+    }
+
+    /// The smallest support that holds the fidelity, on the factor first, then on the data.
+    fn with_fidelity(&self, fidelity: f64, most: f64) -> Result<Solution> {
+        let solve = |noise: f64, warm: Option<&State>| {
+            let state = self.model.maximise(noise, warm)?;
+            let share = self.share(&state)?;
+            Ok((state, share))
+        };
+        let found = search(most, fidelity, TIGHT_FIDELITY, solve, |_| false)?;
+        let (mut noise, mut state) = match (found.dense, found.sparse) {
+            (Some(dense), _) => dense,
+            // The densest there is: fit.rs tells how far it falls short.
+            (None, Some(sparse)) => return self.solution(sparse.0, sparse.1),
+            (None, None) => unreachable!("a search tries at least one value"),
+        };
+        for _ in 0..NUDGES {
+            let solution = self.solution(noise, state.clone())?;
+            if self.task.fidelity(&state.rows, &solution.expansion)? >= fidelity {
+                return Ok(solution);
+            }
+            // The factor is a little kinder than the data.
+            noise *= NUDGE;
+            state = self.model.maximise(noise, Some(&state))?;
+        }
+        self.solution(noise, state)
+    }
+
+    /// Fidelity as the factor sees it.
+    fn share(&self, state: &State) -> Result<f64> {
+        if state.rows.is_empty() {
+            return Ok(0.0);
+        }
+        let own = match self.method.refit {
+            true => None,
+            false => Some(self.axes(&self.kernel_values(state), state)?),
+        };
+        let own = own.as_ref().map(Mat::as_ref);
+        Ok(self.factor.captured(&self.t, &state.rows, own, self.task.q)? / self.captured)
+    }
+
+    fn kernel_values(&self, state: &State) -> Mat<f64> {
+        gram(self.task.kernel, &self.task.points.select(&state.rows))
+    }
+
+    /// The leading principal axes of C: P.
+    fn axes(&self, k: &Mat<f64>, state: &State) -> Result<Mat<f64>> {
+        let roots: Vec<f64> = state.weights.iter().map(|w| w.sqrt()).collect();
+        let m = roots.len();
+        let (values, vectors) = dense::eigen(Mat::from_fn(m, m, |i, j| roots[i] * k[(i, j)] * roots[j]).as_ref())?;
+        let count = values.iter().take(self.task.q).take_while(|v| **v > 1e-13 * values[0]).count();
+        Ok(Mat::from_fn(m, count, |i, j| roots[i] * vectors[(i, j)] / values[j].sqrt()))
+    }
+
+    fn solution(&self, noise: f64, state: State) -> Result<Solution> {
+        let task = self.task;
+        let k = self.kernel_values(&state);
+        let own = match self.method.refit {
+            true => None,
+            false => Some(self.axes(&k, &state)?),
+        };
+        let expansion = task.expansion(&state.rows, own.as_ref().map(Mat::as_ref))?;
+        let dimension = self.factor.rank();
+        let constant = dimension as f64 * (std::f64::consts::TAU * noise).ln();
+        let outside = self.factor.residual_trace / noise;
+        let report = Report {
+            objective: Some((state.likelihood - 0.5 * outside) / task.points.n() as f64 - 0.5 * constant),
+            gap: Some(state.violation),
+            rounds: state.rounds,
+            converged: state.violation <= self.method.tolerance,
+            ..Report::default()
+        };
+        let density = density(&k, &state, noise, dimension, &expansion)?;
+        Ok(Solution {
+            method: Spec::new("likelihood")
+                .with("noise", noise)
+                .with("refit", self.method.refit)
+                .with("tolerance", self.method.tolerance)
+                .with("rank", dimension),
+            support: Support::Rows(state.rows),
+            expansion,
+            fewer: "no noise selects as many",
+            density: Some(density),
+            report,
+        })
+    }
+}
+
+/// `C⁻¹ = (I − Σ_j φ_j φ_jᵀ)/σ²` with φ_j expanded over the points that were kept, and `log|C/σ²|`.
+fn density(k: &Mat<f64>, state: &State, noise: f64, dimension: usize, expansion: &Expansion) -> Result<Density> {
+    let failed = || Error::Numerical { why: "the covariance of the model is not positive definite".into() };
+    let m = state.rows.len();
+    let roots: Vec<f64> = state.weights.iter().map(|w| w.sqrt()).collect();
+    let b = Mat::from_fn(m, m, |i, j| roots[i] * k[(i, j)] * roots[j] / noise + if i == j { 1.0 } else { 0.0 });
+    let l = dense::cholesky(b.as_ref()).ok_or_else(failed)?;
+    // Columns √W L⁻ᵀ / σ.
+    let mut axes = Mat::identity(m, m);
+    dense::solve_lower_transposed(l.as_ref(), axes.as_mut());
+    for j in 0..m {
+        axes.col_mut(j).iter_mut().zip(&roots).for_each(|(a, root)| *a *= root / noise.sqrt());
+    }
+    let kept = &expansion.kept;
+    if kept.len() < m {
+        let inner = Mat::from_fn(kept.len(), kept.len(), |i, j| k[(kept[i], kept[j])]);
+        let l = dense::cholesky(inner.as_ref()).ok_or_else(failed)?;
+        axes = dense::product(Mat::from_fn(kept.len(), m, |i, j| k[(kept[i], j)]).as_ref(), axes.as_ref());
+        dense::solve_lower(l.as_ref(), axes.as_mut());
+        dense::solve_lower_transposed(l.as_ref(), axes.as_mut());
+    }
+    let log_determinant = 2.0 * (0..m).map(|i| l[(i, i)].ln()).sum::<f64>();
+    Ok(Density { noise, dimension, log_determinant, axes })
+}

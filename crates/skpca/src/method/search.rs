@@ -1,0 +1,59 @@
+//! Moving one parameter until a target is met.
+
+use crate::error::{Error, Result};
+
+/// From one value to the next …
+const STEP: f64 = 0.5;
+/// … as many as this at most …
+pub(super) const TRIALS: usize = 40;
+/// … down to this share of the largest.
+const SMALLEST: f64 = 1e-7;
+
+/// The two sides of a target: the nearest values tried, and what they gave.
+pub(super) struct Found<S> {
+    pub sparse: Option<(f64, S)>,
+    pub dense: Option<(f64, S)>,
+}
+
+/// Goes down from `most`, where nothing is selected, until what `solve` measures, which grows on the way, reaches
+/// `wanted`; then narrows the bracket by interpolation and bisection, until its sides differ by the share `tight` or the
+/// measure is `done`. Each solution starts from an earlier one.
+pub(super) fn search<S>(
+    most: f64,
+    wanted: f64,
+    tight: f64,
+    mut solve: impl FnMut(f64, Option<&S>) -> Result<(S, f64)>,
+    done: impl Fn(f64) -> bool,
+) -> Result<Found<S>> {
+    let mut found = Found { sparse: None, dense: None };
+    // Value and measure on the sparse side, and on the dense one once it is known.
+    let (mut sparse, mut dense): ((f64, f64), Option<(f64, f64)>) = ((most, 0.0), None);
+    for trial in 0..TRIALS {
+        let value = match dense {
+            None => STEP * sparse.0,
+            // Supports change in jumps: every other time the bracket is halved.
+            Some(dense) => {
+                let straight = ((wanted - sparse.1) / (dense.1 - sparse.1)).clamp(0.1, 0.9);
+                let share = if trial % 2 == 0 { straight } else { 0.5 };
+                sparse.0.powf(1.0 - share) * dense.0.powf(share)
+            }
+        };
+        if value < SMALLEST * most {
+            break;
+        }
+        let warm = found.sparse.as_ref().or(found.dense.as_ref()).map(|(_, state): &(f64, S)| state);
+        let (state, measured) = match solve(value, warm) {
+            // Too small a value for the arithmetic: what was found so far is the end of the path.
+            Err(Error::Numerical { .. }) if found.sparse.is_some() => break,
+            solved => solved?,
+        };
+        match measured < wanted {
+            true => (sparse, found.sparse) = ((value, measured), Some((value, state))),
+            false => (dense, found.dense) = (Some((value, measured)), Some((value, state))),
+        }
+        if done(measured) || dense.is_some_and(|dense| sparse.0 / dense.0 < 1.0 + tight) {
+            break;
+        }
+    }
+    Ok(found)
+}

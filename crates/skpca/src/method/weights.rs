@@ -1,0 +1,497 @@
+//! The weights that maximise the likelihood of Tipping's covariance model (2001), by an active set.
+//!
+//! ```text
+//! C = σ²I + Σ w_i f_i f_iᵀ,   L(w) = −½ [ n log|C/σ²| + Σ_j f_jᵀC⁻¹f_j ],   w ≥ 0
+//! S_i = f_iᵀC⁻¹f_i,  Q_i = f_iᵀC⁻¹TC⁻¹f_i,  ρ_i = Q_i / (n S_i),   ∂L/∂w_i = (n S_i / 2)(ρ_i − 1)
+//!
+//! a point alone:   w = (ρ − 1)/S,   gain n/2 (ρ − 1 − log ρ)                          where ρ > 1
+//! all together:    Newton in θ_i = log(w_i + c_i), c_i such that w_i + c_i = 1/S_i:   ∂L/∂θ_i = n/2 (ρ_i − 1)
+//!                  −∂²L/∂θ_i∂θ_j = (S_ij Q_ij − n/2 S_ij²) / (S_ii S_jj) − [i = j] n/2 (ρ_i − 1)
+//! maximum:         ρ = 1 where w > 0,  ρ ≤ 1 elsewhere
+//! ```
+//!
+//! Rows of the factor are in coordinates where T is diagonal, so that Q is a sum of squares: as a difference it would lose
+//! all its digits where σ² is small. Newton needs m × m matrices alone; all points are looked at by two products n × r × m.
+//! The maximum is local: second maxima are rare and near the first (docs/decisions/0013).
+
+use faer::{Mat, MatRef};
+
+use crate::blocks;
+use crate::bounded::bounded;
+use crate::dense;
+use crate::error::{Error, Result};
+use crate::factor::Factor;
+use crate::watch::{Watch, check};
+
+/// ρ − 1 of the active points at which Newton stops, at first …
+const LOOSE: f64 = 0.03;
+/// … and at last.
+const TIGHT: f64 = 1e-9;
+/// A point joins where ρ − 1 is above this.
+const JOINS: f64 = 1e-9;
+/// Looks at the points.
+const ROUNDS: usize = 300;
+/// Newton steps between two looks.
+const STEPS: usize = 100;
+/// Halvings of a step before it is given up.
+const HALVINGS: usize = 30;
+/// The longest step in θ.
+const LONGEST: f64 = 3.0;
+/// Points that may join between two looks at all of them.
+const NEAREST: usize = 2000;
+/// Points join while they gain at least this share of what the first did.
+const WORTH: f64 = 0.01;
+/// A squared cosine that only collinear rows have: one of them is enough.
+const EQUAL: f64 = 1.0 - 1e-10;
+
+/// A maximum, or where the search for it ended.
+#[derive(Clone, Debug, Default)]
+pub(super) struct State {
+    /// Rows with a positive weight, increasing, …
+    pub rows: Vec<usize>,
+    /// … and their weights.
+    pub weights: Vec<f64>,
+    /// L
+    pub likelihood: f64,
+    /// Largest |ρ − 1| of the active points, or ρ − 1 of the others if that is larger.
+    pub violation: f64,
+    pub rounds: usize,
+}
+
+/// The points and their second moment.
+pub(super) struct Model<'a> {
+    /// Rows in coordinates where T is diagonal.
+    pub factor: &'a Factor,
+    /// The diagonal of T.
+    pub values: &'a [f64],
+    pub watch: &'a dyn Watch,
+}
+
+/// Points that may join, and what is known of them.
+struct Look {
+    /// Numbers of the rows and the rows themselves; nothing if they are all there are.
+    near: Option<(Vec<usize>, Mat<f64>)>,
+    s: Vec<f64>,
+    q: Vec<f64>,
+}
+
+impl Look {
+    fn row(&self, i: usize) -> usize {
+        self.near.as_ref().map_or(i, |(rows, _)| rows[i])
+    }
+
+    fn place(&self, row: usize) -> Option<usize> {
+        self.near.as_ref().map_or(Some(row), |(rows, _)| rows.binary_search(&row).ok())
+    }
+}
+
+impl Model<'_> {
+    /// The largest useful σ²: from there on no weight is positive.
+    pub(super) fn largest_noise(&self) -> f64 {
+        let n = self.factor.n() as f64;
+        let ratios = blocks::map(self.factor.n(), |rows| {
+            let f = self.factor.block(&rows);
+            let ratio = |i: usize| {
+                let squares = || f.row(i).iter().map(|v| v * v);
+                let moment: f64 = squares().zip(self.values).map(|(v, value)| v * value).sum();
+                let length: f64 = squares().sum();
+                if length > 0.0 { moment / (n * length) } else { 0.0 }
+            };
+            (0..f.nrows()).map(ratio).fold(0.0, f64::max)
+        });
+        ratios.into_iter().fold(0.0, f64::max)
+    }
+
+    /// Maximises at σ² = `noise`, from weights found at another.
+    pub(super) fn maximise(&self, noise: f64, start: Option<&State>) -> Result<State> {
+        let mut state = start.cloned().unwrap_or_default();
+        let mut tolerance = LOOSE;
+        let mut near: Option<(Vec<usize>, Mat<f64>)> = None;
+        let mut idle = 0;
+        for round in 1..=ROUNDS {
+            check(self.watch, "likelihood", round as f64 / ROUNDS as f64)?;
+            let before = if round == 1 { f64::NEG_INFINITY } else { state.likelihood };
+            self.settle(&mut state, noise, tolerance)?;
+            state.rounds = round;
+            let z = self.spread(&state, noise)?;
+            let everything = near.is_none();
+            let mut look = self.look(near.take(), z.as_ref(), noise);
+            let mut gain = self.largest_ratio(&look, &state);
+            if gain <= 1.0 + JOINS && !everything {
+                look = self.look(None, z.as_ref(), noise);
+                gain = self.largest_ratio(&look, &state);
+            }
+            if look.near.is_none() {
+                state.violation = self.violation(&look, &state);
+                self.keep_near(&mut look);
+            }
+            // Rounding may take points in and out for ever.
+            idle = if state.likelihood > before + self.rounding(&state, noise) { 0 } else { idle + 1 };
+            let joined = gain > 1.0 + JOINS && idle < 5 && self.join(&mut look, &mut state, z, noise);
+            if !joined && (tolerance <= TIGHT || state.rows.is_empty()) {
+                let z = self.spread(&state, noise)?;
+                state.violation = self.violation(&self.look(None, z.as_ref(), noise), &state);
+                return Ok(state);
+            }
+            tolerance = if joined { tolerance.min((LOOSE * (gain - 1.0)).max(TIGHT)) } else { TIGHT };
+            near = look.near;
+        }
+        Ok(state)
+    }
+
+    /// How far L can be wrong.
+    fn rounding(&self, state: &State, noise: f64) -> f64 {
+        let trace: f64 = self.values.iter().sum();
+        10.0 * state.rows.len().max(50) as f64 * f64::EPSILON * (trace / noise + state.likelihood.abs())
+    }
+
+    /// Newton on the active weights; those that end at zero leave.
+    fn settle(&self, state: &mut State, noise: f64, tolerance: f64) -> Result<()> {
+        let f = self.factor.rows_of(&state.rows);
+        let scaled = Mat::from_fn(f.nrows(), f.ncols(), |i, k| f[(i, k)] * self.values[k]);
+        let inner = Inner {
+            k: dense::product(f.as_ref(), f.transpose()),
+            g: dense::product(scaled.as_ref(), f.transpose()),
+            n: self.factor.n() as f64,
+            noise,
+            trace: self.values.iter().sum(),
+        };
+        let rounding = self.rounding(state, noise);
+        let (weights, likelihood) = inner.maximise(&state.weights, tolerance, rounding)?;
+        let kept: Vec<usize> = (0..weights.len()).filter(|&i| weights[i] > 0.0).collect();
+        state.rows = kept.iter().map(|&i| state.rows[i]).collect();
+        state.weights = kept.iter().map(|&i| weights[i]).collect();
+        state.likelihood = likelihood;
+        Ok(())
+    }
+
+    /// Z, r × m, with `C⁻¹ = (I − ZZᵀ/σ²)/σ²`.
+    fn spread(&self, state: &State, noise: f64) -> Result<Mat<f64>> {
+        let f = self.factor.rows_of(&state.rows);
+        let roots: Vec<f64> = state.weights.iter().map(|w| w.sqrt()).collect();
+        let mut z = Mat::from_fn(f.nrows(), f.ncols(), |i, k| roots[i] * f[(i, k)]);
+        let l = shifted_cholesky(&dense::product(z.as_ref(), z.transpose()), noise).ok_or_else(unsolvable)?;
+        dense::solve_lower(l.as_ref(), z.as_mut());
+        Ok(z.transpose().to_owned())
+    }
+
+    /// S and Q of the points given, or of all.
+    fn look(&self, near: Option<(Vec<usize>, Mat<f64>)>, z: MatRef<f64>, noise: f64) -> Look {
+        let parts = match &near {
+            None => blocks::map(self.factor.n(), |rows| self.ratios(self.factor.block(&rows), z, noise)),
+            Some((rows, atoms)) => {
+                blocks::map(rows.len(), |part| self.ratios(atoms.as_ref().subrows(part.start, part.len()), z, noise))
+            }
+        };
+        let (mut s, mut q) = (Vec::new(), Vec::new());
+        for (more_s, more_q) in parts {
+            s.extend(more_s);
+            q.extend(more_q);
+        }
+        Look { near, s, q }
+    }
+
+    fn ratios(&self, f: MatRef<f64>, z: MatRef<f64>, noise: f64) -> (Vec<f64>, Vec<f64>) {
+        // Rows σ²C⁻¹f.
+        let mut u = f.to_owned();
+        let mut along = dense::product(f, z);
+        along.as_mut().col_iter_mut().for_each(|column| column.iter_mut().for_each(|v| *v /= noise));
+        dense::subtract_product(u.as_mut(), along.as_ref(), z.transpose());
+        let (mut s, mut q) = (vec![0.0; f.nrows()], vec![0.0; f.nrows()]);
+        for (k, value) in self.values.iter().enumerate() {
+            for (i, (f, u)) in f.col(k).iter().zip(u.col(k).iter()).enumerate() {
+                s[i] += f * u;
+                q[i] += value * u * u;
+            }
+        }
+        s.iter_mut().for_each(|s| *s /= noise);
+        q.iter_mut().for_each(|q| *q /= noise * noise);
+        (s, q)
+    }
+
+    fn ratio(&self, look: &Look, i: usize) -> f64 {
+        if look.s[i] > 0.0 { look.q[i] / (self.factor.n() as f64 * look.s[i]) } else { 0.0 }
+    }
+
+    /// The largest ρ of a point that is not active.
+    fn largest_ratio(&self, look: &Look, state: &State) -> f64 {
+        let outside = (0..look.s.len()).filter(|&i| state.rows.binary_search(&look.row(i)).is_err());
+        outside.map(|i| self.ratio(look, i)).fold(0.0, f64::max)
+    }
+
+    fn violation(&self, look: &Look, state: &State) -> f64 {
+        let active = state.rows.iter().map(|&row| (self.ratio(look, row) - 1.0).abs());
+        active.fold((self.largest_ratio(look, state) - 1.0).max(0.0), f64::max)
+    }
+
+    /// Of many points, leaves those that are likely to join.
+    fn keep_near(&self, look: &mut Look) {
+        let n = look.s.len();
+        if n <= 2 * NEAREST {
+            return;
+        }
+        let ratios: Vec<f64> = (0..n).map(|i| self.ratio(look, i)).collect();
+        let mut rows: Vec<usize> = (0..n).collect();
+        rows.select_nth_unstable_by(NEAREST, |&i, &j| ratios[j].total_cmp(&ratios[i]).then(i.cmp(&j)));
+        rows.truncate(NEAREST);
+        rows.sort_unstable();
+        look.s = rows.iter().map(|&i| look.s[i]).collect();
+        look.q = rows.iter().map(|&i| look.q[i]).collect();
+        look.near = Some((rows.clone(), self.factor.rows_of(&rows)));
+    }
+
+    /// Points join one after the other, that of the largest gain first, each with its best weight; S and Q of the others
+    /// follow. Tells whether any did.
+    fn join(&self, look: &mut Look, state: &mut State, z: Mat<f64>, noise: f64) -> bool {
+        let (n, active) = (self.factor.n() as f64, state.rows.len());
+        let most = active.max(8);
+        let mut inverse = Mat::zeros(z.nrows(), active + most);
+        inverse.as_mut().subcols_mut(0, active).copy_from(&z);
+        let mut closed = vec![false; look.s.len()];
+        state.rows.iter().filter_map(|&row| look.place(row)).for_each(|i| closed[i] = true);
+        let mut atoms = self.factor.rows_of(&state.rows);
+        let mut first = 0.0;
+        let mut taken = active;
+        while taken < active + most {
+            let gain = |i: usize| {
+                let ratio = if closed[i] { 0.0 } else { self.ratio(look, i) };
+                if ratio > 1.0 + JOINS { 0.5 * n * (ratio - 1.0 - ratio.ln()) } else { 0.0 }
+            };
+            let best = (0..look.s.len()).map(|i| (gain(i), i)).fold((0.0, 0), |a, b| if b.0 > a.0 { b } else { a });
+            if best.0 <= WORTH * first || best.0 <= 0.0 {
+                break;
+            }
+            let i = best.1;
+            closed[i] = true;
+            let f = self.factor.rows_of(&[look.row(i)]).transpose().to_owned();
+            let products = dense::product(atoms.as_ref(), f.as_ref());
+            let length = f.squared_norm_l2();
+            if (0..taken).any(|a| products[(a, 0)].powi(2) > EQUAL * length * atoms.row(a).squared_norm_l2()) {
+                continue;
+            }
+            first = f64::max(first, best.0);
+            let (s, q) = (look.s[i], look.q[i]);
+            let weight = (self.ratio(look, i) - 1.0) / s;
+            let step = weight / (1.0 + weight * s);
+            let apply = |x: &Mat<f64>| {
+                let z = inverse.as_ref().subcols(0, taken);
+                let along = dense::product(z.transpose(), x.as_ref());
+                let back = dense::product(z, along.as_ref());
+                Mat::from_fn(x.nrows(), 1, |k, _| (x[(k, 0)] - back[(k, 0)] / noise) / noise)
+            };
+            let u = apply(&f);
+            let second = apply(&Mat::from_fn(u.nrows(), 1, |k, _| self.values[k] * u[(k, 0)]));
+            let both = dense::beside(u.as_ref(), second.as_ref());
+            let along = match &look.near {
+                None => self.factor.product(both.as_ref()),
+                Some((_, atoms)) => dense::product(atoms.as_ref(), both.as_ref()),
+            };
+            for (j, (c, h)) in along.col(0).iter().zip(along.col(1).iter()).enumerate() {
+                look.s[j] -= step * c * c;
+                look.q[j] += step * c * (step * c * q - 2.0 * h);
+            }
+            let scale = noise * step.sqrt();
+            inverse.col_mut(taken).iter_mut().zip(u.col(0).iter()).for_each(|(z, u)| *z = scale * u);
+            atoms = dense::stack(&[atoms, f.transpose().to_owned()]);
+            state.rows.push(look.row(i));
+            state.weights.push(weight);
+            taken += 1;
+        }
+        let mut order: Vec<usize> = (0..taken).collect();
+        order.sort_by_key(|&i| state.rows[i]);
+        state.rows = order.iter().map(|&i| state.rows[i]).collect();
+        state.weights = order.iter().map(|&i| state.weights[i]).collect();
+        taken > active
+    }
+}
+
+fn unsolvable() -> Error {
+    Error::Numerical { why: "the weights of the likelihood cannot be computed: is the noise too small?".into() }
+}
+
+/// The Cholesky factor of `I + M/σ²`.
+fn shifted_cholesky(m: &Mat<f64>, noise: f64) -> Option<Mat<f64>> {
+    let shifted = Mat::from_fn(m.nrows(), m.ncols(), |i, j| m[(i, j)] / noise + if i == j { 1.0 } else { 0.0 });
+    dense::cholesky(shifted.as_ref())
+}
+
+/// The problem on the active points.
+struct Inner {
+    /// Their kernel values, `F_A F_Aᵀ` …
+    k: Mat<f64>,
+    /// … and `F_A T F_Aᵀ`.
+    g: Mat<f64>,
+    n: f64,
+    noise: f64,
+    /// tr T
+    trace: f64,
+}
+
+impl Inner {
+    fn of(&self, points: &[usize]) -> Inner {
+        let part = |a: &Mat<f64>| Mat::from_fn(points.len(), points.len(), |i, j| a[(points[i], points[j])]);
+        Inner { k: part(&self.k), g: part(&self.g), ..*self }
+    }
+
+    /// The Cholesky factor of `B = I + √W K √W / σ²`.
+    fn factor(&self, roots: &[f64]) -> Option<Mat<f64>> {
+        let m = roots.len();
+        shifted_cholesky(&Mat::from_fn(m, m, |i, j| roots[i] * self.k[(i, j)] * roots[j]), self.noise)
+    }
+
+    /// L
+    fn likelihood(&self, weights: &[f64]) -> Result<f64> {
+        let m = weights.len();
+        let roots: Vec<f64> = weights.iter().map(|w| w.sqrt()).collect();
+        let l = self.factor(&roots).ok_or_else(unsolvable)?;
+        let mut x = Mat::from_fn(m, m, |i, j| roots[i] * self.g[(i, j)] * roots[j]);
+        dense::solve_lower(l.as_ref(), x.as_mut());
+        dense::divide_by_transposed(x.as_mut(), l.as_ref());
+        let determinant = 2.0 * (0..m).map(|i| l[(i, i)].ln()).sum::<f64>();
+        let explained = (0..m).map(|i| x[(i, i)]).sum::<f64>();
+        Ok(-0.5 * (self.n * determinant + (self.trace - explained / self.noise) / self.noise))
+    }
+
+    /// `S_ij` and `Q_ij`. `σ²C⁻¹f_a = Σ_b E_ba f_b`; column a of E is of `√W B⁻¹ √W⁻¹`, or of `I − √W B⁻¹ √W K/σ²` where
+    /// the weight is zero.
+    fn moments(&self, weights: &[f64]) -> Result<(Mat<f64>, Mat<f64>)> {
+        let m = weights.len();
+        let roots: Vec<f64> = weights.iter().map(|w| w.sqrt()).collect();
+        let l = self.factor(&roots).ok_or_else(unsolvable)?;
+        let mut e = Mat::from_fn(m, m, |i, a| match weights[a] > 0.0 {
+            true => (if i == a { 1.0 } else { 0.0 }) / roots[a],
+            false => -roots[i] * self.k[(i, a)] / self.noise,
+        });
+        dense::solve_lower(l.as_ref(), e.as_mut());
+        dense::solve_lower_transposed(l.as_ref(), e.as_mut());
+        for a in 0..m {
+            e.col_mut(a).iter_mut().zip(&roots).for_each(|(e, root)| *e *= root);
+            if weights[a] == 0.0 {
+                e[(a, a)] += 1.0;
+            }
+        }
+        let s = dense::product(self.k.as_ref(), e.as_ref());
+        let q = dense::product(e.transpose(), dense::product(self.g.as_ref(), e.as_ref()).as_ref());
+        let noise = self.noise;
+        let symmetric = |a: &Mat<f64>, unit: f64| Mat::from_fn(m, m, |i, j| 0.5 * (a[(i, j)] + a[(j, i)]) / unit);
+        Ok((symmetric(&s, noise), symmetric(&q, noise * noise)))
+    }
+
+    /// Newton steps until ρ is within `tolerance` of 1, or L has no more digits to tell.
+    fn maximise(&self, start: &[f64], tolerance: f64, rounding: f64) -> Result<(Vec<f64>, f64)> {
+        let mut alive: Vec<usize> = (0..start.len()).collect();
+        let mut weights = start.to_vec();
+        let mut problem = self.of(&alive);
+        let mut likelihood = problem.likelihood(&weights)?;
+        let mut polished = 0;
+        for _ in 0..STEPS {
+            let (mut s, mut q) = problem.moments(&weights)?;
+            let ratio = |s: &Mat<f64>, q: &Mat<f64>, i: usize| q[(i, i)] / (self.n * s[(i, i)]);
+            // What has no weight and wants none is out: it would make the Hessian look indefinite.
+            let live: Vec<usize> = (0..weights.len()).filter(|&i| weights[i] > 0.0 || ratio(&s, &q, i) > 1.0).collect();
+            if live.len() < weights.len() {
+                alive = live.iter().map(|&i| alive[i]).collect();
+                weights = live.iter().map(|&i| weights[i]).collect();
+                problem = self.of(&alive);
+                (s, q) = problem.moments(&weights)?;
+            }
+            let worst = |s: &Mat<f64>, q: &Mat<f64>, weights: &[f64]| {
+                let off = |i: usize| match weights[i] > 0.0 {
+                    true => (ratio(s, q, i) - 1.0).abs(),
+                    false => (ratio(s, q, i) - 1.0).max(0.0),
+                };
+                (0..weights.len()).map(off).fold(0.0, f64::max)
+            };
+            let off = worst(&s, &q, &weights);
+            if off <= tolerance {
+                break;
+            }
+            let (d, slope) = self.direction(&s, &q, &weights);
+            let moved = |t: f64| -> Vec<f64> {
+                let each = |i: usize| {
+                    let (room, step) = (weights[i] * s[(i, i)], (t * d[i]).exp_m1());
+                    if step <= -room { 0.0 } else { weights[i] + step / s[(i, i)] }
+                };
+                (0..d.len()).map(each).collect()
+            };
+            let mut accepted = None;
+            for halvings in 0..HALVINGS {
+                let t = 0.5_f64.powi(halvings as i32);
+                let next = moved(t);
+                let value = problem.likelihood(&next)?;
+                if value >= likelihood + 1e-4 * t * slope {
+                    accepted = Some((next, value));
+                    break;
+                }
+                if slope <= 10.0 * rounding {
+                    break;
+                }
+            }
+            if accepted.is_none() && slope <= 10.0 * rounding {
+                // L does not see the step any more; ρ may.
+                let next = moved(1.0);
+                let value = problem.likelihood(&next)?;
+                let (s, q) = problem.moments(&next)?;
+                if value >= likelihood - rounding && (worst(&s, &q, &next) < off || polished < 5) {
+                    polished += 1;
+                    accepted = Some((next, value.max(likelihood)));
+                }
+            }
+            let Some(next) = accepted else { break };
+            (weights, likelihood) = next;
+            if let Some(next) = problem.without_needless(&weights, likelihood)? {
+                (weights, likelihood) = next;
+            }
+        }
+        let mut all = vec![0.0; start.len()];
+        alive.iter().zip(&weights).for_each(|(&i, w)| all[i] = *w);
+        Ok((all, likelihood))
+    }
+
+    /// The Newton step in θ and the rise it promises at first order.
+    fn direction(&self, s: &Mat<f64>, q: &Mat<f64>, weights: &[f64]) -> (Vec<f64>, f64) {
+        let m = weights.len();
+        let gradient: Vec<f64> = (0..m).map(|i| 0.5 * (q[(i, i)] / s[(i, i)] - self.n)).collect();
+        let hessian = Mat::from_fn(m, m, |i, j| {
+            let value = s[(i, j)] * (q[(i, j)] - 0.5 * self.n * s[(i, j)]) / (s[(i, i)] * s[(j, j)]);
+            if i == j { value - gradient[i] } else { value }
+        });
+        let room: Vec<f64> = (0..m).map(|i| -(-(weights[i] * s[(i, i)]).min(1.0 - 1e-15)).ln_1p()).collect();
+        let down: Vec<f64> = gradient.iter().map(|g| -g).collect();
+        let mut d = bounded(&definite(hessian), &down, &room);
+        let longest = d.iter().copied().fold(0.0, f64::max);
+        if longest > LONGEST {
+            d.iter_mut().for_each(|d| *d *= LONGEST / longest);
+        }
+        let slope = gradient.iter().zip(&d).map(|(g, d)| g * d).sum();
+        (d, slope)
+    }
+
+    /// Without the points that would be best at zero if the others stayed; nothing if L would fall.
+    fn without_needless(&self, weights: &[f64], likelihood: f64) -> Result<Option<(Vec<f64>, f64)>> {
+        let (s, q) = self.moments(weights)?;
+        let needless = |i: usize| weights[i] > 0.0 && q[(i, i)] <= self.n * s[(i, i)] * (1.0 - weights[i] * s[(i, i)]);
+        let fewer: Vec<f64> = (0..weights.len()).map(|i| if needless(i) { 0.0 } else { weights[i] }).collect();
+        if fewer == weights {
+            return Ok(None);
+        }
+        let value = self.likelihood(&fewer)?;
+        Ok((value >= likelihood).then_some((fewer, value)))
+    }
+}
+
+/// The matrix itself if it is positive definite, or with its (scaled) eigenvalues turned positive.
+fn definite(a: Mat<f64>) -> Mat<f64> {
+    let m = a.nrows();
+    if dense::cholesky(a.as_ref()).is_some() {
+        return a;
+    }
+    let scale: Vec<f64> = (0..m).map(|i| a[(i, i)].abs().max(f64::MIN_POSITIVE).sqrt()).collect();
+    let scaled = Mat::from_fn(m, m, |i, j| a[(i, j)] / (scale[i] * scale[j]));
+    let Ok((values, vectors)) = dense::eigen(scaled.as_ref()) else {
+        return Mat::from_fn(m, m, |i, j| if i == j { a[(i, i)].abs() } else { 0.0 });
+    };
+    let stretched = Mat::from_fn(m, m, |i, k| vectors[(i, k)] * values[k].abs().max(1e-11));
+    let product = dense::product(stretched.as_ref(), vectors.transpose());
+    Mat::from_fn(m, m, |i, j| product[(i.max(j), i.min(j))] * scale[i] * scale[j])
+}
