@@ -17,7 +17,9 @@ fn kernels() -> Vec<Spec> {
 fn methods() -> Vec<Spec> {
     let mut methods: Vec<Spec> = METHODS.iter().map(|entry| Spec::new(entry.name)).collect();
     // The papers' own components, which are not orthonormal.
-    methods.extend(["l1", "l21", "elastic-net", "threshold"].map(|name| Spec::new(name).with("refit", false)));
+    methods.extend(
+        ["l1", "l21", "elastic-net", "threshold", "likelihood"].map(|name| Spec::new(name).with("refit", false)),
+    );
     methods
 }
 
@@ -32,6 +34,8 @@ fn fit(method: &Spec, kernel: &Spec, points: &Points, m: usize) -> Model {
         kernel: kernel.clone(),
         components: Some(2),
         target,
+        // One of them does not centre unless asked.
+        center: Some(true),
         scaling: Scaling::None,
         ..Fit::default()
     };
@@ -100,10 +104,14 @@ fn no_method_captures_more_than_exact_and_full_support_captures_as_much() {
     for (method, kernel) in cases() {
         let exact = fit(&Spec::new("exact"), &kernel, &points, 0);
         let few = fit(&method, &kernel, &points, 4);
-        let all = fit(&method, &kernel, &points, points.n());
         assert!(few.captured() <= exact.captured() * (1.0 + 1e-9), "{method} {kernel}");
-        assert!((all.captured() / exact.captured() - 1.0).abs() < 1e-8, "{method} {kernel}");
         assert!((few.parts().fidelity - few.captured() / exact.captured()).abs() < 1e-8, "{method} {kernel}");
+        // The likelihood has a maximum with fewer points however small the noise.
+        if method.name == "likelihood" {
+            continue;
+        }
+        let all = fit(&method, &kernel, &points, points.n());
+        assert!((all.captured() / exact.captured() - 1.0).abs() < 1e-8, "{method} {kernel}");
         // Points dropped as dependent are so to 1e-12 of a squared length: scores may differ by its root, at most.
         let new = toys::parabola(3);
         let scores = [&all, &exact].map(|model| model.score(&new, Precision::Double).unwrap());
@@ -259,7 +267,7 @@ fn many_equal_rows_are_refused_not_fitted() {
     for method in METHODS {
         for kernel in ["rbf,gamma=1", "linear", "cosine"] {
             let (method, kernel) = (Spec::new(method.name), kernel.parse().unwrap());
-            let fit = Fit { method, kernel, scaling: Scaling::None, ..Fit::default() };
+            let fit = Fit { method, kernel, center: Some(true), scaling: Scaling::None, ..Fit::default() };
             let error = fit.run(&same, None, &()).err().expect("nothing varies").to_string();
             assert!(error.starts_with("there is nothing to fit"), "{} {}: {error}", fit.method, fit.kernel);
         }

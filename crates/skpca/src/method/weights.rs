@@ -495,3 +495,98 @@ fn definite(a: Mat<f64>) -> Mat<f64> {
     let product = dense::product(stretched.as_ref(), vectors.transpose());
     Mat::from_fn(m, m, |i, j| product[(i.max(j), i.min(j))] * scale[i] * scale[j])
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::factor::Stop;
+    use crate::kernel;
+    use crate::points::Points;
+    use crate::toys;
+
+    fn with_model(points: &Points, rank: usize, test: impl Fn(&Model)) {
+        let kernel = kernel::build(&"rbf,gamma=4".parse().unwrap(), points, 0).unwrap();
+        let factor = Factor::pivoted(&kernel, points, Stop { rank, residual: 0.0 }, 0, &()).unwrap();
+        let (t, _) = factor.scatter(false);
+        let (values, e) = dense::eigen(t.as_ref()).unwrap();
+        let factor = factor.rotated(e.as_ref());
+        test(&Model { factor: &factor, values: &values, watch: &() });
+    }
+
+    #[test]
+    fn every_step_climbs_and_what_joins_is_accounted_for() {
+        with_model(&toys::parabola(0), 80, |model| {
+            let noise = 0.02 * model.largest_noise();
+            let mut state = State::default();
+            let mut last = f64::NEG_INFINITY;
+            for round in 0..12 {
+                model.settle(&mut state, noise, 1e-2).unwrap();
+                assert!(state.likelihood >= last, "round {round}: {} after {last}", state.likelihood);
+                last = state.likelihood;
+                let z = model.spread(&state, noise).unwrap();
+                let mut look = model.look(None, z.as_ref(), noise);
+                if !model.join(&mut look, &mut state, z, noise) {
+                    break;
+                }
+                let z = model.spread(&state, noise).unwrap();
+                let fresh = model.look(None, z.as_ref(), noise);
+                for i in 0..look.s.len() {
+                    assert!((look.s[i] / fresh.s[i] - 1.0).abs() < 1e-6, "S of {i} in round {round}");
+                    assert!((look.q[i] - fresh.q[i]).abs() < 1e-6 * fresh.q[i].max(1.0), "Q of {i} in round {round}");
+                }
+            }
+            assert!(state.rows.len() > 10);
+        });
+    }
+
+    #[test]
+    fn any_start_leads_to_a_maximum_no_lower_than_itself() {
+        with_model(&toys::clusters(0), 90, |model| {
+            let noise = 0.05 * model.largest_noise();
+            let cold = model.maximise(noise, None).unwrap();
+            for start in 0..3 {
+                let rows: Vec<usize> = (start..90).step_by(3).collect();
+                let weights = vec![1.0 / 30.0; rows.len()];
+                let warm = model.maximise(noise, Some(&State { rows, weights, ..State::default() })).unwrap();
+                assert!(warm.violation < 1e-8, "{warm:?}");
+                assert!(
+                    (warm.likelihood / cold.likelihood - 1.0).abs() < 1e-3,
+                    "{} {}",
+                    warm.likelihood,
+                    cold.likelihood
+                );
+            }
+        });
+    }
+
+    /// So many points that most looks are at those near to joining alone.
+    #[test]
+    fn the_certificate_is_over_all_points_where_there_are_many() {
+        let many = |i: usize| [(0.7 * i as f64).sin() + 1e-4 * i as f64, (0.31 * i as f64).cos()];
+        let points = Points::new(2, (0..3 * NEAREST).flat_map(many).collect::<Vec<f64>>()).unwrap();
+        with_model(&points, 60, |model| {
+            let noise = 0.05 * model.largest_noise();
+            let state = model.maximise(noise, None).unwrap();
+            let all: Vec<usize> = (0..points.n()).collect();
+            let f = model.factor.rows_of(&all);
+            let n = points.n() as f64;
+            let c = Mat::from_fn(60, 60, |a, b| {
+                let sum: f64 = state.rows.iter().zip(&state.weights).map(|(&i, w)| w * f[(i, a)] * f[(i, b)]).sum();
+                sum + if a == b { noise } else { 0.0 }
+            });
+            let l = dense::cholesky(c.as_ref()).unwrap();
+            let mut u = f.transpose().to_owned();
+            dense::solve_lower(l.as_ref(), u.as_mut());
+            dense::solve_lower_transposed(l.as_ref(), u.as_mut());
+            let mut worst: f64 = 0.0;
+            for i in 0..points.n() {
+                let s: f64 = (0..60).map(|k| f[(i, k)] * u[(k, i)]).sum();
+                let q: f64 = (0..60).map(|k| model.values[k] * u[(k, i)] * u[(k, i)]).sum();
+                let off = q / (n * s) - 1.0;
+                worst = worst.max(if state.rows.binary_search(&i).is_ok() { off.abs() } else { off });
+            }
+            assert!(worst < 1e-7 && (worst - state.violation).abs() < 1e-7, "{worst} {}", state.violation);
+            assert!(state.rows.len() > 10, "{}", state.rows.len());
+        });
+    }
+}
