@@ -81,7 +81,7 @@ impl Method for Likelihood {
         values.iter_mut().for_each(|v| *v = v.max(0.0));
         let factor = factor.rotated(e.as_ref());
         let t = Mat::from_fn(values.len(), values.len(), |i, j| if i == j { values[i] } else { 0.0 });
-        let model = weights::Model { factor: &factor, values: &values, watch: task.watch };
+        let model = weights::Model::new(&factor, &values, task.watch);
         Path { method: self, task, factor: &factor, t, captured, model }.run(wanted)
     }
 

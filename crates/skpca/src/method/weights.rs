@@ -14,6 +14,8 @@
 //! all its digits where σ² is small. Newton needs m × m matrices alone; all points are looked at by two products n × r × m.
 //! The maximum is local: second maxima are rare and near the first (docs/decisions/0013).
 
+use std::sync::Arc;
+
 use faer::{Mat, MatRef};
 
 use crate::blocks;
@@ -21,6 +23,7 @@ use crate::bounded::bounded;
 use crate::dense;
 use crate::error::{Error, Result};
 use crate::factor::Factor;
+use crate::random::Random;
 use crate::watch::{Watch, check};
 
 /// ρ − 1 of the active points at which Newton stops, at first …
@@ -37,7 +40,7 @@ const STEPS: usize = 100;
 const HALVINGS: usize = 30;
 /// The longest step in θ.
 const LONGEST: f64 = 3.0;
-/// Points that may join between two looks at all of them.
+/// Points that may join between two looks at all of them, where there are more than twice as many.
 const NEAREST: usize = 2000;
 /// Points join while they gain at least this share of what the first did.
 const WORTH: f64 = 0.01;
@@ -53,6 +56,8 @@ pub(super) struct State {
     pub weights: Vec<f64>,
     /// L
     pub likelihood: f64,
+    /// Points that were near to joining.
+    near: Option<Arc<Near>>,
     /// Largest |ρ − 1| of the active points, or ρ − 1 of the others if that is larger.
     pub violation: f64,
     pub rounds: usize,
@@ -61,52 +66,76 @@ pub(super) struct State {
 /// The points and their second moment.
 pub(super) struct Model<'a> {
     /// Rows in coordinates where T is diagonal.
-    pub factor: &'a Factor,
+    factor: &'a Factor,
     /// The diagonal of T.
-    pub values: &'a [f64],
-    pub watch: &'a dyn Watch,
+    values: &'a [f64],
+    /// `‖f_i‖²`
+    lengths: Vec<f64>,
+    watch: &'a dyn Watch,
+}
+
+/// Some of the points.
+#[derive(Debug)]
+struct Near {
+    /// Numbers of the rows, increasing …
+    rows: Vec<usize>,
+    /// … and the rows themselves.
+    atoms: Mat<f64>,
 }
 
 /// Points that may join, and what is known of them.
 struct Look {
-    /// Numbers of the rows and the rows themselves; nothing if they are all there are.
-    near: Option<(Vec<usize>, Mat<f64>)>,
+    /// Nothing if they are all there are.
+    near: Option<Arc<Near>>,
     s: Vec<f64>,
     q: Vec<f64>,
 }
 
 impl Look {
     fn row(&self, i: usize) -> usize {
-        self.near.as_ref().map_or(i, |(rows, _)| rows[i])
+        self.near.as_ref().map_or(i, |near| near.rows[i])
     }
 
     fn place(&self, row: usize) -> Option<usize> {
-        self.near.as_ref().map_or(Some(row), |(rows, _)| rows.binary_search(&row).ok())
+        self.near.as_ref().map_or(Some(row), |near| near.rows.binary_search(&row).ok())
     }
 }
 
-impl Model<'_> {
+impl<'a> Model<'a> {
+    pub(super) fn new(factor: &'a Factor, values: &'a [f64], watch: &'a dyn Watch) -> Model<'a> {
+        let lengths = blocks::map(factor.n(), |rows| {
+            let mut sums = vec![0.0; rows.len()];
+            let add = |column: faer::ColRef<f64>| {
+                sums.iter_mut().zip(column.iter()).for_each(|(sum, f)| *sum += f * f);
+            };
+            factor.block(&rows).col_iter().for_each(add);
+            sums
+        });
+        Model { factor, values, lengths: lengths.concat(), watch }
+    }
+
     /// The largest useful σ²: from there on no weight is positive.
     pub(super) fn largest_noise(&self) -> f64 {
         let n = self.factor.n() as f64;
-        let ratios = blocks::map(self.factor.n(), |rows| {
-            let f = self.factor.block(&rows);
-            let ratio = |i: usize| {
-                let squares = || f.row(i).iter().map(|v| v * v);
-                let moment: f64 = squares().zip(self.values).map(|(v, value)| v * value).sum();
-                let length: f64 = squares().sum();
-                if length > 0.0 { moment / (n * length) } else { 0.0 }
-            };
-            (0..f.nrows()).map(ratio).fold(0.0, f64::max)
-        });
-        ratios.into_iter().fold(0.0, f64::max)
+        let moments = blocks::map(self.factor.n(), |rows| self.weighted_squares(self.factor.block(&rows))).concat();
+        let ratio = |(moment, length): (&f64, &f64)| if *length > 0.0 { moment / (n * length) } else { 0.0 };
+        moments.iter().zip(&self.lengths).map(ratio).fold(0.0, f64::max)
+    }
+
+    /// `Σ_k t_k u_ik²` of each row.
+    fn weighted_squares(&self, u: MatRef<f64>) -> Vec<f64> {
+        let mut sums = vec![0.0; u.nrows()];
+        for (k, value) in self.values.iter().enumerate() {
+            sums.iter_mut().zip(u.col(k).iter()).for_each(|(sum, u)| *sum += value * u * u);
+        }
+        sums
     }
 
     /// Maximises at σ² = `noise`, from weights found at another.
     pub(super) fn maximise(&self, noise: f64, start: Option<&State>) -> Result<State> {
         let mut state = start.cloned().unwrap_or_default();
         let mut tolerance = LOOSE;
-        let mut near: Option<(Vec<usize>, Mat<f64>)> = None;
+        let mut near = state.near.take().or_else(|| self.sample());
         let mut idle = 0;
         for round in 1..=ROUNDS {
             check(self.watch, "likelihood", round as f64 / ROUNDS as f64)?;
@@ -121,7 +150,8 @@ impl Model<'_> {
                 look = self.look(None, z.as_ref(), noise);
                 gain = self.largest_ratio(&look, &state);
             }
-            if look.near.is_none() {
+            let certified = look.near.is_none();
+            if certified {
                 state.violation = self.violation(&look, &state);
                 self.keep_near(&mut look);
             }
@@ -129,8 +159,11 @@ impl Model<'_> {
             idle = if state.likelihood > before + self.rounding(&state, noise) { 0 } else { idle + 1 };
             let joined = gain > 1.0 + JOINS && idle < 5 && self.join(&mut look, &mut state, z, noise);
             if !joined && (tolerance <= TIGHT || state.rows.is_empty()) {
-                let z = self.spread(&state, noise)?;
-                state.violation = self.violation(&self.look(None, z.as_ref(), noise), &state);
+                if !certified {
+                    let z = self.spread(&state, noise)?;
+                    state.violation = self.violation(&self.look(None, z.as_ref(), noise), &state);
+                }
+                state.near = look.near;
                 return Ok(state);
             }
             tolerance = if joined { tolerance.min((LOOSE * (gain - 1.0)).max(TIGHT)) } else { TIGHT };
@@ -176,11 +209,17 @@ impl Model<'_> {
     }
 
     /// S and Q of the points given, or of all.
-    fn look(&self, near: Option<(Vec<usize>, Mat<f64>)>, z: MatRef<f64>, noise: f64) -> Look {
+    fn look(&self, near: Option<Arc<Near>>, z: MatRef<f64>, noise: f64) -> Look {
         let parts = match &near {
-            None => blocks::map(self.factor.n(), |rows| self.ratios(self.factor.block(&rows), z, noise)),
-            Some((rows, atoms)) => {
-                blocks::map(rows.len(), |part| self.ratios(atoms.as_ref().subrows(part.start, part.len()), z, noise))
+            None => blocks::map(self.factor.n(), |rows| {
+                self.ratios(self.factor.block(&rows), &self.lengths[rows], z, noise)
+            }),
+            Some(near) => {
+                let lengths: Vec<f64> = near.rows.iter().map(|&row| self.lengths[row]).collect();
+                blocks::map(near.rows.len(), |rows| {
+                    let atoms = near.atoms.as_ref().subrows(rows.start, rows.len());
+                    self.ratios(atoms, &lengths[rows], z, noise)
+                })
             }
         };
         let (mut s, mut q) = (Vec::new(), Vec::new());
@@ -191,20 +230,21 @@ impl Model<'_> {
         Look { near, s, q }
     }
 
-    fn ratios(&self, f: MatRef<f64>, z: MatRef<f64>, noise: f64) -> (Vec<f64>, Vec<f64>) {
-        // Rows σ²C⁻¹f.
-        let mut u = f.to_owned();
+    /// S and Q of rows `f` of these squared lengths.
+    fn ratios(&self, f: MatRef<f64>, lengths: &[f64], z: MatRef<f64>, noise: f64) -> (Vec<f64>, Vec<f64>) {
         let mut along = dense::product(f, z);
-        along.as_mut().col_iter_mut().for_each(|column| column.iter_mut().for_each(|v| *v /= noise));
-        dense::subtract_product(u.as_mut(), along.as_ref(), z.transpose());
-        let (mut s, mut q) = (vec![0.0; f.nrows()], vec![0.0; f.nrows()]);
-        for (k, value) in self.values.iter().enumerate() {
-            for (i, (f, u)) in f.col(k).iter().zip(u.col(k).iter()).enumerate() {
-                s[i] += f * u;
-                q[i] += value * u * u;
+        let mut s = lengths.to_vec();
+        for column in along.as_mut().col_iter_mut() {
+            for (v, s) in column.iter_mut().zip(&mut s) {
+                *s -= *v * *v / noise;
+                *v /= noise;
             }
         }
         s.iter_mut().for_each(|s| *s /= noise);
+        // Rows σ²C⁻¹f.
+        let mut u = f.to_owned();
+        dense::subtract_product(u.as_mut(), along.as_ref(), z.transpose());
+        let mut q = self.weighted_squares(u.as_ref());
         q.iter_mut().for_each(|q| *q /= noise * noise);
         (s, q)
     }
@@ -237,7 +277,16 @@ impl Model<'_> {
         rows.sort_unstable();
         look.s = rows.iter().map(|&i| look.s[i]).collect();
         look.q = rows.iter().map(|&i| look.q[i]).collect();
-        look.near = Some((rows.clone(), self.factor.rows_of(&rows)));
+        look.near = Some(Arc::new(Near { atoms: self.factor.rows_of(&rows), rows }));
+    }
+
+    /// Where there are many points, some of them to begin with: those of the largest ρ would be all of one region.
+    fn sample(&self) -> Option<Arc<Near>> {
+        let n = self.factor.n();
+        (n > 2 * NEAREST).then(|| {
+            let rows = Random::new(0, 14).sample(n, NEAREST);
+            Arc::new(Near { atoms: self.factor.rows_of(&rows), rows })
+        })
     }
 
     /// Points join one after the other, that of the largest gain first, each with its best weight; S and Q of the others
@@ -284,7 +333,7 @@ impl Model<'_> {
             let both = dense::beside(u.as_ref(), second.as_ref());
             let along = match &look.near {
                 None => self.factor.product(both.as_ref()),
-                Some((_, atoms)) => dense::product(atoms.as_ref(), both.as_ref()),
+                Some(near) => dense::product(near.atoms.as_ref(), both.as_ref()),
             };
             for (j, (c, h)) in along.col(0).iter().zip(along.col(1).iter()).enumerate() {
                 look.s[j] -= step * c * c;
@@ -510,7 +559,7 @@ mod tests {
         let (t, _) = factor.scatter(false);
         let (values, e) = dense::eigen(t.as_ref()).unwrap();
         let factor = factor.rotated(e.as_ref());
-        test(&Model { factor: &factor, values: &values, watch: &() });
+        test(&Model::new(&factor, &values, &()));
     }
 
     #[test]
