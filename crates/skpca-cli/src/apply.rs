@@ -20,8 +20,14 @@ pub fn score(arguments: &ApplyArguments) -> Result<(), Failure> {
     let summary = &model.parts().scores;
     let scores = model.score(&points, precision(arguments))?;
     let row = |&s: &f64| [s, summary.threshold, summary.p_value(s), f64::from(u8::from(s > summary.threshold))];
-    let values: Vec<f64> = scores.iter().flat_map(row).collect();
-    let names = ["score", "threshold", "p_value", "novel"].map(String::from);
+    let mut values: Vec<f64> = scores.iter().flat_map(row).collect();
+    let mut names = ["score", "threshold", "p_value", "novel"].map(String::from).to_vec();
+    if model.parts().density.is_some() {
+        let likelihoods = model.log_likelihood(&points, precision(arguments))?;
+        let rows = values.chunks_exact(4).zip(&likelihoods);
+        values = rows.flat_map(|(row, likelihood)| row.iter().chain([likelihood]).copied()).collect();
+        names.push("log_likelihood".to_string());
+    }
     Ok(table::write(arguments.output.as_deref(), &names, points.n(), &values)?)
 }
 

@@ -128,20 +128,63 @@ pub struct ApplyArguments {
     pub single: bool,
 }
 
+/// What the parameters of methods mean; the registry tells which method has which.
+const PARAMETERS: &[(&str, &str)] = &[
+    ("refit", "true: the best components in the span of the chosen points; false: the method's own [default: true]"),
+    (
+        "rank",
+        "columns of the factor that stands for the kernel matrix [default: all up to 1000 rows, then 500 or fewer]",
+    ),
+    ("tolerance", "when to stop: a relative duality gap; for likelihood the largest |ρ − 1| [default: 1e-6]"),
+    ("penalty", "what a coefficient costs; several as 0.1:0.2, one a component"),
+    ("fraction", "the penalty (or noise) as a share of the largest useful one"),
+    ("ridge", "l1, l21: λ/2 times the squared norm in feature space; elastic-net: that of the coefficients"),
+    ("l1_ratio", "elastic-net: Das's ρ, which gives penalty ρ and ridge (1 − ρ)/2"),
+    ("alternations", "P-steps at most; 0 keeps P at the leading eigenvectors [default: 500]"),
+    ("sequential", "one component after the other [default: false]"),
+    ("keep", "coefficients that a component keeps"),
+    ("alpha", "the share of the variance that may be lost"),
+    ("split", "half: half of alpha for points, half for components, as in the paper; sharp: the bound is alpha itself"),
+    ("noise", "σ²; the smaller, the more points"),
+];
+
+/// Columns of a help text.
+const WIDTH: usize = 98;
+const INDENT: usize = 15;
+
+/// A name and what is to be said of it, which stays right of the name.
+fn explained((name, about): (&str, &str)) -> String {
+    let mut text = format!("  {name:<12} ");
+    let mut column = INDENT;
+    for word in about.split_whitespace() {
+        let length = word.chars().count() + 1;
+        if column + length > WIDTH {
+            text.truncate(text.trim_end().len());
+            text.push_str(&format!("\n{:INDENT$}", ""));
+            column = INDENT;
+        }
+        text.push_str(word);
+        text.push(' ');
+        column += length;
+    }
+    text.trim_end().to_string() + "\n"
+}
+
 /// Lists the registries, so that a new method or kernel explains itself.
 fn fit_help() -> String {
-    let list = |entries: Vec<(&str, &str)>| -> String {
-        entries.iter().map(|(name, about)| format!("  {name:<12} {about}\n")).collect()
-    };
-    let methods = list(skpca::method::METHODS.iter().map(|e| (e.name, e.about)).collect());
-    let kernels = list(skpca::kernel::KERNELS.iter().map(|e| (e.name, e.about)).collect());
+    let methods: String = skpca::method::METHODS.iter().map(|e| explained((e.name, e.about))).collect();
+    let kernels: String = skpca::kernel::KERNELS.iter().map(|e| explained((e.name, e.about))).collect();
+    let parameters: String = PARAMETERS.iter().copied().map(explained).collect();
     format!(
-        "Methods:\n{methods}\nKernels:\n{kernels}\n\
-         Bandwidth rules: median: γ = 1 / median squared distance of two rows; mean: γ = 1 / 2σ², σ² the mean squared\n\
-         distance; scale: γ = 1 / (columns · variance).\n\n\
+        "Methods:\n{methods}\n\
+         Parameters of methods, as --method NAME,key=value,…; without them --support or --fidelity decides:\n{parameters}\n\
+         Kernels:\n{kernels}\n\
+         Bandwidth rules: median: γ = 1 / median squared distance of two rows; scale: γ = 1 / (columns ·\n\
+         variance); mean: γ = 1 / 2σ², σ² the mean squared distance.\n\n\
          Examples:\n  \
          skpca fit train.csv -o model.skpca --support 50\n  \
          skpca fit train.parquet -o model.skpca --fidelity 0.99 -q 20 --label class\n  \
+         skpca fit train.csv -o model.skpca --method energy,alpha=0.1 --kernel linear\n  \
          zcat big.csv.gz | skpca fit - -o model.skpca --kernel rbf,gamma=0.1 --json"
     )
 }

@@ -258,3 +258,23 @@ fn the_demo_compares_every_method_and_leaves_models_to_look_into() {
 fn table_lines(text: &str) -> usize {
     text.lines().filter(|line| line.ends_with(" ns")).count()
 }
+
+#[test]
+fn a_likelihood_model_tells_the_likelihood_of_rows() {
+    let desk = desk(300);
+    let fit = desk.json("fit data.csv -o model.skpca --method likelihood --support 12 --json");
+    assert_eq!(fit["center"], false);
+    let out = desk.ok("score model.skpca data.csv");
+    let mut lines = out.lines();
+    assert_eq!(lines.next(), Some("score,threshold,p_value,novel,log_likelihood"));
+    let last = |line: &str| line.rsplit(',').next().unwrap().parse::<f64>().unwrap();
+    let values: Vec<f64> = lines.map(last).collect();
+    let mean = values.iter().sum::<f64>() / 300.0;
+    let objective = fit["report"]["objective"].as_f64().unwrap();
+    assert!((mean - objective).abs() < 1e-6 * objective.abs(), "{mean} {objective}");
+    assert_eq!(
+        desk.json("fit data.csv -o model.skpca --method likelihood --center --support 12 --json")["center"],
+        true
+    );
+    assert_eq!(desk.json("fit data.csv -o model.skpca --support 12 --json")["center"], true);
+}

@@ -69,6 +69,19 @@ impl Model {
         Ok(out.into_pyarray(py))
     }
 
+    /// Log-likelihood of the rows of x; models of the method likelihood only.
+    #[pyo3(signature = (x, single = false))]
+    fn log_likelihood<'py>(
+        &self,
+        py: Python<'py>,
+        x: PyReadonlyArray2<'py, f64>,
+        single: bool,
+    ) -> PyResult<Bound<'py, PyArray1<f64>>> {
+        let points = points(&x)?;
+        let out = py.detach(|| self.0.log_likelihood(&points, precision(single))).map_err(value_error)?;
+        Ok(out.into_pyarray(py))
+    }
+
     /// What the model is, as JSON.
     fn describe(&self) -> String {
         serde_json::Value::Object(format::describe(&self.0)).to_string()

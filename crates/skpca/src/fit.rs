@@ -144,7 +144,11 @@ impl Fit {
             return Err(Error::NoVariance { why: method::NO_VARIANCE.into() });
         }
         if let Some(asked) = self.components.filter(|asked| *asked > found) {
-            report.notes.push(format!("{asked} components asked for, {found} found: the data have no higher rank"));
+            let why = match self.target == Some(Target::Support(found)) && rows.len() == found {
+                true => "as many as points are kept",
+                false => "the data have no higher rank",
+            };
+            report.notes.push(format!("{asked} components asked for, {found} found: {why}"));
         }
         if let Some(Target::Support(asked)) = self.target.filter(|t| *t != Target::Support(rows.len())) {
             let m = rows.len();
