@@ -19,6 +19,7 @@ use skpca::{Factor, Fit, Points, Scaling, Spec, Stop, Target, kernel, toys};
 #[allow(dead_code)]
 #[path = "../tests/oracle/mod.rs"]
 mod oracle;
+mod tables;
 
 use oracle::{Answer, Dual, Setting};
 
@@ -32,8 +33,7 @@ const SAME: f64 = 1e-6;
 
 fn main() {
     let files = std::env::args().skip(1).filter(|argument| argument.ends_with(".npy"));
-    let stem = |file: &str| file.rsplit('/').next().unwrap_or(file).trim_end_matches(".npy").to_string();
-    let tables = files.map(|file| (stem(&file), read(&file)));
+    let tables = files.map(|file| (tables::stem(&file), tables::read(&file)));
     println!(
         "{:<34} {:>4} {:>9} {:>6} {:>9} {:>10} {:>9} {:>7}",
         "", "λ/max", "ours", "points", "gap", "ADMM", "objective", "ratio"
@@ -127,16 +127,4 @@ fn admm(setting: &Setting, method: &str, ridge: f64, penalty: f64, iterations: u
         "l21" => oracle::l21(setting, ridge, penalty, 1.0, 1, iterations, 1e-12),
         _ => oracle::l1(setting, ridge, &[penalty; Q], 1.0, 1, iterations, 1e-12),
     }
-}
-
-/// A C-ordered matrix of doubles, standardised.
-fn read(file: &str) -> Points<'static> {
-    let bytes = std::fs::read(file).expect("the file can be read");
-    let header = 10 + usize::from(u16::from_le_bytes([bytes[8], bytes[9]]));
-    let text = String::from_utf8_lossy(&bytes[10..header]);
-    let shape = text.split_once("'shape': (").and_then(|(_, rest)| rest.split_once(')')).expect("an npy header").0;
-    let d: usize = shape.split(',').nth(1).and_then(|d| d.trim().parse().ok()).expect("two dimensions");
-    let values: Vec<f64> = bytes[header..].as_chunks::<8>().0.iter().map(|b| f64::from_le_bytes(*b)).collect();
-    let points = Points::new(d, values).expect("finite rows");
-    skpca::Columns::fit(&points, None, Scaling::Standard).and_then(|c| c.apply(&points)).expect("columns").into_owned()
 }

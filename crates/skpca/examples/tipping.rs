@@ -25,12 +25,12 @@ const GRID: usize = 101;
 /// Contours in a panel.
 const LEVELS: usize = 10;
 /// Between the data and the frame, in units of the data.
-const MARGIN: f64 = 0.25;
+const MARGIN: f64 = 0.3;
 /// Between panels, with room for a title, in pixels.
 const GAP: f64 = 26.0;
-/// Sides of the panels of Figures 1 and 2, and of Figure 3.
+/// Sides of the panels of Figures 1 and 2, and of Figure 3: as wide as three of them.
 const SMALL: f64 = 170.0;
-const LARGE: f64 = 360.0;
+const LARGE: f64 = 3.0 * SMALL + 2.0 * GAP;
 
 fn main() -> Result<(), Box<dyn Error>> {
     let file = std::env::args().nth(1).unwrap_or("tipping.svg".into());
@@ -38,7 +38,7 @@ fn main() -> Result<(), Box<dyn Error>> {
     let (full, sparse) = (fit(&data, FULL)?, fit(&data, SPARSE)?);
     std::fs::write(&file, draw(&data, &full, &sparse)?)?;
     println!("{file}: {} components of {} points, {} of {}", full.q(), full.m(), sparse.q(), sparse.m());
-    count()
+    Ok(count()?)
 }
 
 fn fit(data: &Points, method: &str) -> skpca::Result<Model> {
@@ -48,7 +48,7 @@ fn fit(data: &Points, method: &str) -> skpca::Result<Model> {
 }
 
 /// Prints how many points maximum likelihood keeps.
-fn count() -> Result<(), Box<dyn Error>> {
+fn count() -> skpca::Result<()> {
     let start = Instant::now();
     let models = (0..SEEDS).map(|seed| fit(&toys::clusters(seed), SPARSE)).collect::<skpca::Result<Vec<_>>>()?;
     let seconds = start.elapsed().as_secs_f64();
@@ -58,8 +58,7 @@ fn count() -> Result<(), Box<dyn Error>> {
     let squares: f64 = kept.iter().map(|&m| (m as f64 - mean).powi(2)).sum();
     let deviation = (squares / (SEEDS - 1) as f64).sqrt();
     println!("\npoints kept of 90 at σ² = 0.0625, {SEEDS} seeds: {mean:.2} ± {deviation:.2} (the paper shows 9)");
-    let (least, most) = kept.iter().fold((usize::MAX, 0), |(least, most), &m| (least.min(m), most.max(m)));
-    for m in least..=most {
+    for m in 1..=kept.iter().copied().max().unwrap_or(0) {
         let times = kept.iter().filter(|&&kept| kept == m).count();
         println!("{m:>4} {times:>4}  {}", "#".repeat(times));
     }
@@ -70,18 +69,15 @@ fn count() -> Result<(), Box<dyn Error>> {
 fn draw(data: &Points, full: &Model, sparse: &Model) -> Result<String, Box<dyn Error>> {
     let kept = sparse.parts().rows.as_deref().unwrap_or(&[]);
     let mut sheet = Sheet { svg: String::new(), view: View::around(data), data };
-    let block = 3.0 * (SMALL + GAP);
     sheet.components("Figure 1: kernel PCA", full, &[], GAP)?;
     let title = format!("Figure 2: sparse kernel PCA, {} points kept", kept.len());
-    sheet.components(&title, sparse, kept, 2.0 * GAP + block)?;
-    sheet.errors("Figure 3: reconstruction error", [(full, &[]), (sparse, kept)], block + 2.0 * GAP)?;
-    let (width, height) = (2.0 * block + 3.0 * GAP, block + LARGE + 5.0 * GAP);
-    Ok(format!(
-        "<svg xmlns=\"http://www.w3.org/2000/svg\" viewBox=\"0 0 {width} {height}\" width=\"{width}\" \
-         height=\"{height}\" font-family=\"sans-serif\" font-size=\"11\">\n\
-         <rect width=\"100%\" height=\"100%\" fill=\"white\"/>\n{}</svg>\n",
-        sheet.svg
-    ))
+    sheet.components(&title, sparse, kept, LARGE + 2.0 * GAP)?;
+    sheet.errors([(full, &[]), (sparse, kept)])?;
+    let (width, height) = (2.0 * LARGE + 3.0 * GAP, 2.0 * LARGE + 5.5 * GAP);
+    let size = format!("viewBox='0 0 {width} {height}' width='{width}' height='{height}'");
+    let font = "font-family='sans-serif' font-size='11'";
+    let paper = "<rect width='100%' height='100%' fill='white'/>";
+    Ok(format!("<svg xmlns='http://www.w3.org/2000/svg' {size} {font}>\n{paper}\n{}</svg>\n", sheet.svg))
 }
 
 /// A square of the plane.
@@ -128,59 +124,53 @@ impl Sheet<'_> {
         for (k, variance) in model.parts().variances.iter().enumerate() {
             let values: Vec<f64> = features.iter().skip(k).step_by(model.q()).copied().collect();
             let (column, row) = ((k % 3) as f64, (k / 3) as f64);
-            let corner = (left + column * (SMALL + GAP), 2.0 * GAP + row * (SMALL + GAP));
-            self.panel(&format!("{}: variance {variance:.4}", k + 1), &values, kept, corner, SMALL)?;
+            let place = (left + column * (SMALL + GAP), 2.0 * GAP + row * (SMALL + GAP), SMALL);
+            self.panel(&format!("{}: variance {variance:.4}", k + 1), &values, kept, place)?;
         }
         Ok(())
     }
 
     /// Figure 3: a panel for every model.
-    fn errors(&mut self, title: &str, models: [(&Model, &[usize]); 2], top: f64) -> Result<(), Box<dyn Error>> {
-        self.heading(title, GAP, top + GAP)?;
+    fn errors(&mut self, models: [(&Model, &[usize]); 2]) -> Result<(), Box<dyn Error>> {
+        let View { left, bottom, side } = self.view;
+        let (right, top) = (left + side, bottom + side);
+        let area = format!("x from {left:.2} to {right:.2}, y from {bottom:.2} to {top:.2} in every panel");
+        self.heading(&format!("Figure 3: reconstruction error; {area}"), GAP, LARGE + 3.5 * GAP)?;
         for (i, (model, kept)) in models.into_iter().enumerate() {
             let values = model.score(&self.view.grid()?, Precision::Double)?;
             let (low, high) = bounds(values.iter().copied());
             let title = format!("{} components of {} points: from {low:.3} to {high:.3}", model.q(), model.m());
-            let corner = (GAP + i as f64 * (3.0 * (SMALL + GAP) + GAP), top + 2.0 * GAP);
-            self.panel(&title, &values, kept, corner, LARGE)?;
+            let place = (GAP + i as f64 * (LARGE + GAP), LARGE + 4.5 * GAP, LARGE);
+            self.panel(&title, &values, kept, place)?;
         }
         Ok(())
     }
 
     fn heading(&mut self, text: &str, x: f64, y: f64) -> std::fmt::Result {
-        writeln!(self.svg, "<text x=\"{x}\" y=\"{y}\" font-size=\"15\" font-weight=\"bold\">{text}</text>")
+        writeln!(self.svg, "<text x='{x}' y='{y}' font-size='15' font-weight='bold'>{text}</text>")
     }
 
-    /// Contours of `values` on the grid, with the data and circles around the points that were kept.
-    fn panel(
-        &mut self,
-        title: &str,
-        values: &[f64],
-        kept: &[usize],
-        (x, y): (f64, f64),
-        size: f64,
-    ) -> std::fmt::Result {
+    /// Contours of `values` on the grid, the data, and circles around kept points; `place` is left, top and side.
+    fn panel(&mut self, title: &str, values: &[f64], kept: &[usize], place: (f64, f64, f64)) -> std::fmt::Result {
+        let (left, top, size) = place;
         let circle = |row: &[f64], style: &str| {
             let (x, y) = self.view.pixel(row, size);
-            format!("<circle cx=\"{x:.2}\" cy=\"{y:.2}\" {style}/>\n")
+            format!("<circle cx='{x:.2}' cy='{y:.2}' {style}/>\n")
         };
         let svg = &mut self.svg;
-        writeln!(svg, "<g transform=\"translate({x} {y})\" fill=\"none\" stroke-linecap=\"round\">")?;
-        writeln!(svg, "<text y=\"-5\" fill=\"black\">{title}</text>")?;
-        for row in self.data.rows() {
-            svg.push_str(&circle(row, "r=\"1.5\" fill=\"#888\""));
-        }
+        writeln!(svg, "<g transform='translate({left} {top})' fill='none' stroke-linecap='round'>")?;
+        writeln!(svg, "<text y='-5' fill='black'>{title}</text>")?;
+        self.data.rows().for_each(|row| svg.push_str(&circle(row, "r='1.5' fill='#888'")));
         let (low, high) = bounds(values.iter().copied());
         for level in 0..LEVELS {
             let share = (level as f64 + 0.5) / LEVELS as f64;
             let path = contour(values, low + share * (high - low), size)?;
             let (red, blue) = (255.0 * share, 255.0 * (1.0 - share));
-            writeln!(svg, "<path d=\"{path}\" stroke=\"rgb({red:.0},40,{blue:.0})\"/>")?;
+            writeln!(svg, "<path d='{path}' stroke='rgb({red:.0},40,{blue:.0})'/>")?;
         }
-        for &i in kept {
-            svg.push_str(&circle(self.data.row(i), "r=\"5\" stroke=\"black\" stroke-width=\"1.5\""));
-        }
-        writeln!(svg, "<rect width=\"{size}\" height=\"{size}\" stroke=\"black\"/>\n</g>")
+        let style = format!("r='{}' stroke='black'", 3.0 * (size / SMALL).sqrt());
+        kept.iter().for_each(|&i| svg.push_str(&circle(self.data.row(i), &style)));
+        writeln!(svg, "<rect width='{size}' height='{size}' stroke='black'/>\n</g>")
     }
 }
 
@@ -207,9 +197,8 @@ fn contour(values: &[f64], level: f64, size: f64) -> Result<String, std::fmt::Er
         if crossings.len() == 4 && (middle < 0.0) != (corners[0].2 < 0.0) {
             crossings.rotate_left(1);
         }
-        for ends in crossings.chunks_exact(2) {
-            let [(x, y), (u, v)] = [ends[0], ends[1]];
-            write!(path, "M{x:.2} {y:.2}L{u:.2} {v:.2}")?;
+        for (i, (x, y)) in crossings.into_iter().enumerate() {
+            write!(path, "{}{x:.2} {y:.2}", ["M", "L"][i % 2])?;
         }
     }
     Ok(path)

@@ -1,7 +1,10 @@
 //! Maximum likelihood against the paper's own two iterations, and what has to hold of its results.
 
-use faer::linalg::solvers::DenseSolveCore;
+#[path = "oracle/tipping.rs"]
+mod oracle;
+
 use faer::{Mat, Side};
+use oracle::{Oracle, Update};
 use skpca::kernel;
 use skpca::{Fit, Model, Points, Precision, Scaling, Spec, Target, toys};
 
@@ -17,76 +20,6 @@ fn fit(points: &Points, kernel: &str, method: &str, target: Option<Target>) -> R
 fn gram(points: &Points, kernel: &str) -> Mat<f64> {
     let kernel = kernel::build(&kernel.parse::<Spec>().unwrap(), points, 0).unwrap();
     Mat::from_fn(points.n(), points.n(), |i, j| kernel.eval(points.row(i), points.row(j)))
-}
-
-/// The paper's model with a weight for every point.
-struct Oracle {
-    k: Mat<f64>,
-    squared: Mat<f64>,
-    noise: f64,
-    weights: Vec<f64>,
-}
-
-#[derive(Clone, Copy, PartialEq)]
-enum Update {
-    /// (13), expectation–maximisation.
-    Expectation,
-    /// (14), the fixed point, in the form that does not cancel.
-    FixedPoint,
-}
-
-impl Oracle {
-    fn new(k: Mat<f64>, noise: f64) -> Oracle {
-        let (n, squared) = (k.nrows(), &k * &k);
-        Oracle { k, squared, noise, weights: vec![1.0 / n as f64; n] }
-    }
-
-    /// `B = I + √W K √W / σ²`
-    fn b(&self) -> Mat<f64> {
-        let n = self.k.nrows();
-        Mat::from_fn(n, n, |i, j| {
-            let one = if i == j { 1.0 } else { 0.0 };
-            one + (self.weights[i] * self.weights[j]).sqrt() * self.k[(i, j)] / self.noise
-        })
-    }
-
-    /// `Σ = (W⁻¹ + K/σ²)⁻¹ = √W B⁻¹ √W`
-    fn posterior(&self, b: &Mat<f64>) -> Mat<f64> {
-        let inverse = b.llt(Side::Lower).unwrap().inverse();
-        let n = self.k.nrows();
-        Mat::from_fn(n, n, |i, j| (self.weights[i] * self.weights[j]).sqrt() * inverse[(i, j)])
-    }
-
-    fn step(&mut self, update: Update) {
-        let b = self.b();
-        let posterior = self.posterior(&b);
-        let moved = &posterior * &self.squared;
-        for i in 0..self.weights.len() {
-            // Σ_n μ_ni²
-            let means: f64 = (0..self.weights.len()).map(|j| moved[(i, j)] * posterior[(j, i)]).sum::<f64>();
-            let means = means / (self.noise * self.noise);
-            let n = self.weights.len() as f64;
-            self.weights[i] = match update {
-                Update::Expectation => posterior[(i, i)] + means / n,
-                // w Q/(nS) with w S = [Σ K]_ii / σ²
-                Update::FixedPoint => {
-                    let share: f64 = (0..self.weights.len()).map(|j| posterior[(i, j)] * self.k[(j, i)]).sum::<f64>();
-                    if share > 0.0 { means / (n * share / self.noise) } else { 0.0 }
-                }
-            };
-        }
-    }
-
-    /// `−½ [n log|C/σ²| + Σ f_jᵀC⁻¹f_j]`
-    fn likelihood(&self) -> f64 {
-        let b = self.b();
-        let l = b.llt(Side::Lower).unwrap();
-        let n = b.nrows();
-        let determinant: f64 = 2.0 * (0..n).map(|i| l.L()[(i, i)].ln()).sum::<f64>();
-        let explained = &self.posterior(&b) * &self.squared;
-        let trace = |a: &Mat<f64>| (0..n).map(|i| a[(i, i)]).sum::<f64>();
-        -0.5 * (n as f64 * determinant + (trace(&self.k) - trace(&explained) / self.noise) / self.noise)
-    }
 }
 
 /// L from the report, which has it a row and with the dimensions' constant.
