@@ -69,7 +69,14 @@ fn case(
     target: Option<Target>,
     directory: Option<&Path>,
 ) -> Result<String, Failure> {
-    let fit = Fit { method: Spec::new(method), components: Some(5), target, scaling: Scaling::None, ..Fit::default() };
+    let fit = Fit {
+        method: Spec::new(method),
+        components: Some(5),
+        target,
+        center: Some(true),
+        scaling: Scaling::None,
+        ..Fit::default()
+    };
     let start = Instant::now();
     let model = fit.run(points, Some(vec!["x".into(), "y".into()]), &())?;
     let seconds = start.elapsed().as_secs_f64();

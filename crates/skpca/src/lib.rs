@@ -25,8 +25,10 @@
 //! with the mean projected on the support, `β = K_zz⁻¹ μ`:
 //!
 //! ```text
-//! score(x) = k(x,x) − 2 βᵀk_z(x) + μᵀβ − ‖project(x)‖²  ≥ 0
+//! score(x) = k(x,x) − 2 βᵀk_z(x) + μᵀβ − ‖Eᵀ project(x)‖²  ≥ 0
 //! ```
+//!
+//! where E makes the components orthonormal; it is the identity unless a method keeps its own components.
 //!
 //! # Use
 //!
