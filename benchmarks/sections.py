@@ -172,4 +172,27 @@ def million(quick, repeats):
     yield weight(case, found, limit, None if quick else found["peak_mb"] <= bound)
 
 
-SECTIONS = {section.__name__: section for section in (transform, exact, landmarks, million)}
+def energy(quick, repeats):
+    """The energy rule with the linear kernel, which is PCA on fewer rows, against PCA on all."""
+    n, d = (20_000, 20) if quick else (1_000_000, 50)
+    x = normal(n, d)
+    models = {}
+
+    def ours():
+        models["ours"] = fits.energy_ours(x)
+
+    def peer():
+        models["peer"] = fits.energy_peer(x)
+
+    seconds = interleaved({"peer": peer, "ours": ours}, min(repeats, FEW))
+    found = describe(models["ours"])
+    share = sum(found["explained_variance"]) / found["total_variance"]
+    theirs = models["peer"].explained_variance_ratio_.sum()
+    case = f"energy n={n} d={d} linear alpha=0.2"
+    note = f"{found['q']} components hold {share:.4f}, sklearn's {models['peer'].n_components_} hold {theirs:.4f}"
+    yield Result(case, "sklearn PCA", "skpca f64", seconds["peer"], seconds["ours"], None, note)
+    for name in ("energy_ours", "energy_peer"):
+        yield weight(f"{case} memory {name}", weigh(name, n, d), "", None)
+
+
+SECTIONS = {section.__name__: section for section in (transform, exact, landmarks, million, energy)}
