@@ -299,7 +299,7 @@ fn odd_tables() -> Vec<(&'static str, Points<'static>)> {
     vec![
         ("two rows", line(2, &|i| i as f64)),
         ("three rows", line(3, &|i| (i * i) as f64)),
-        ("all but one equal", line(160, &|i| if i == 7 { 1.0 } else { 0.0 })),
+        ("all but one equal", line(1600, &|i| if i == 7 { 1.0 } else { 0.0 })),
         ("every row thrice", toys::clusters(3).select(&repeated)),
         ("a line in the plane", plane(&|i| [i as f64, 2.0 * i as f64])),
         ("an outlier", plane(&|i| [if i == 3 { 1e9 } else { (i as f64).sin() }, (i as f64).cos()])),

@@ -14,9 +14,10 @@
 //! there, one product with the whole factor finds the rows that would lower the objective, and they join. The duality gap
 //! over all rows, recomputed from what is returned, is the certificate of the A-step.
 
+use std::cmp::Ordering;
 use std::ops::Range;
 
-use faer::{Mat, MatRef, Scale};
+use faer::{ColRef, Mat, MatRef, Scale};
 use rayon::prelude::*;
 
 use super::polar::polar;
@@ -25,6 +26,7 @@ use crate::dense;
 use crate::error::Result;
 use crate::factor::Factor;
 use crate::lasso::{self, Problem};
+use crate::points::Points;
 use crate::watch::{Watch, check};
 
 /// What a coefficient costs.
@@ -140,11 +142,35 @@ impl Near {
     }
 }
 
+/// Rows that are equal. Under a ridge on coefficients they share what one would pay for alone: together they are one row
+/// whose ridge is λ over their number.
+pub(super) struct Twins {
+    /// How many each row is, itself included.
+    counts: Vec<f64>,
+    /// All but the first of each.
+    others: Vec<usize>,
+}
+
+impl Twins {
+    pub(super) fn of(points: &Points) -> Twins {
+        let mut order: Vec<usize> = (0..points.n()).collect();
+        let compare = |i: usize, j: usize| points.row(i).partial_cmp(points.row(j)).unwrap_or(Ordering::Equal);
+        order.par_sort_by(|&i, &j| compare(i, j).then(i.cmp(&j)));
+        let (mut counts, mut others) = (vec![1.0; points.n()], Vec::new());
+        for equal in order.chunk_by(|&i, &j| points.row(i) == points.row(j)) {
+            equal.iter().for_each(|&i| counts[i] = equal.len() as f64);
+            others.extend(&equal[1..]);
+        }
+        Twins { counts, others }
+    }
+}
+
 /// The problem on its working set.
 pub(super) struct Alternation<'a> {
     factor: &'a Factor,
     t: &'a Mat<f64>,
     scheme: Scheme,
+    twins: Option<Twins>,
     watch: &'a dyn Watch,
     /// Rows that may join soon, if there are so many that looking at all of them is work.
     near: Option<Near>,
@@ -159,9 +185,15 @@ pub(super) struct Alternation<'a> {
 }
 
 impl<'a> Alternation<'a> {
-    pub(super) fn new(factor: &'a Factor, t: &'a Mat<f64>, scheme: Scheme, watch: &'a dyn Watch) -> Alternation<'a> {
+    pub(super) fn new(
+        factor: &'a Factor,
+        t: &'a Mat<f64>,
+        scheme: Scheme,
+        twins: Option<Twins>,
+        watch: &'a dyn Watch,
+    ) -> Alternation<'a> {
         let (atoms, images, gram) = (Mat::zeros(0, t.nrows()), Mat::zeros(t.nrows(), 0), Mat::zeros(0, 0));
-        Alternation { factor, t, scheme, watch, near: None, rows: Vec::new(), atoms, images, gram }
+        Alternation { factor, t, scheme, twins, watch, near: None, rows: Vec::new(), atoms, images, gram }
     }
 
     /// The largest useful penalty at `p`: from there on nothing is selected.
@@ -381,7 +413,7 @@ impl<'a> Alternation<'a> {
         let (p, a) = (&state.p, &state.a);
         let v = dense::product(self.atoms.transpose(), a.as_ref());
         let left = dense::product(self.t.as_ref(), (p - &v).as_ref());
-        let (features, coefficients) = self.scheme.ridge.both();
+        let (features, _) = self.scheme.ridge.both();
         let y = Mat::from_fn(left.nrows(), left.ncols(), |i, k| left[(i, k)] - features * v[(i, k)]);
         let groups = self.groups(p.ncols());
         let mut others = match near {
@@ -389,10 +421,16 @@ impl<'a> Alternation<'a> {
             Some(near) => ratios(dense::product(near.atoms.as_ref(), y.as_ref()).as_ref(), &groups, penalties),
         };
         // A coefficient's own ridge pulls back; rows outside have none.
+        let ridges: Vec<f64> = self.rows.iter().map(|&row| self.own_ridge(row)).collect();
         let mut own = dense::product(self.atoms.as_ref(), y.as_ref());
-        own -= a * Scale(coefficients);
+        for (own, a) in own.col_iter_mut().zip(a.col_iter()) {
+            own.iter_mut().zip(a.iter()).zip(&ridges).for_each(|((own, a), ridge)| *own -= ridge * a);
+        }
         let own = ratios(own.as_ref(), &groups, penalties);
         let count = groups.len();
+        if let (None, Some(twins)) = (near, &self.twins) {
+            twins.others.iter().for_each(|&i| others[i * count..][..count].fill(0.0));
+        }
         for &row in &self.rows {
             let at = near.map_or(Some(row), |near| near.rows.binary_search(&row).ok());
             at.into_iter().for_each(|i| others[i * count..][..count].fill(0.0));
@@ -402,7 +440,9 @@ impl<'a> Alternation<'a> {
             let sum =
                 |x: &Mat<f64>, y: &Mat<f64>| columns.clone().map(|k| x.col(k).transpose() * y.col(k)).sum::<f64>();
             let explained = sum(p, &left);
-            let residual = explained - sum(&v, &left) + features * sum(&v, &v) + coefficients * sum(a, a);
+            let paid = |a: ColRef<f64>| a.iter().zip(&ridges).map(|(a, ridge)| ridge * a * a).sum::<f64>();
+            let ridge = features * sum(&v, &v) + columns.clone().map(|k| paid(a.col(k))).sum::<f64>();
+            let residual = explained - sum(&v, &left) + ridge;
             let largest = own.iter().chain(&others).skip(g).step_by(groups.len()).copied().fold(0.0, f64::max);
             let bounds = lasso::bounds(residual, explained, cost, largest);
             (primal, dual) = (primal + bounds.0, dual + bounds.1);
@@ -436,7 +476,7 @@ impl<'a> Alternation<'a> {
         let known = dense::product(atoms.as_ref(), self.atoms.transpose());
         let squares: Vec<f64> = (0..self.rows.len()).map(|w| self.atoms.row(w).squared_norm_l2()).collect();
         let (features, coefficients) = self.scheme.ridge.both();
-        // Under a ridge on coefficients equal rows do help: they share what one would pay for alone.
+        // Collinear rows are no help, but under a ridge on coefficients, where the equal ones have been left out.
         let equal =
             |i: usize, w: usize| coefficients == 0.0 && known[(i, w)].powi(2) > EQUAL * products[(i, i)] * squares[w];
         let mut chosen: Vec<usize> = Vec::new();
@@ -459,9 +499,15 @@ impl<'a> Alternation<'a> {
         self.gram = Mat::from_fn(self.rows.len(), self.rows.len(), |i, j| match (i < old, j < old) {
             (true, true) => self.gram[(i, j)],
             (false, true) => columns[(j, i - old)],
-            (_, false) => columns[(i, j - old)] + if i == j { coefficients } else { 0.0 },
+            (_, false) => columns[(i, j - old)] + if i == j { self.own_ridge(self.rows[i]) } else { 0.0 },
         });
         !chosen.is_empty()
+    }
+
+    /// The ridge on a row's coefficient.
+    fn own_ridge(&self, row: usize) -> f64 {
+        let (_, coefficients) = self.scheme.ridge.both();
+        coefficients / self.twins.as_ref().map_or(1.0, |twins| twins.counts[row])
     }
 
     /// Rows of the working set that `a` uses.
@@ -493,7 +539,6 @@ mod tests {
     use super::*;
     use crate::eigen::{self, top};
     use crate::factor::Stop;
-    use crate::points::Points;
     use crate::spec::Spec;
     use crate::toys;
 
@@ -558,7 +603,7 @@ mod tests {
             for ridge in [Ridge::Features(0.1), Ridge::Coefficients(0.1)] {
                 for rounds in [0, 2, 500] {
                     let scheme = Scheme { shape, ridge, gap: 1e-6, rounds, sequential };
-                    let mut problem = Alternation::new(&factor, &t, scheme, &());
+                    let mut problem = Alternation::new(&factor, &t, scheme, None, &());
                     let penalty = 0.1 * problem.largest_penalty(&pairs.vectors);
                     let groups = if shape == Shape::Rows { 1 } else { 3 };
                     let state = problem.solve(&pairs.vectors, &vec![penalty; groups], None).unwrap();
@@ -580,5 +625,30 @@ mod tests {
                 }
             }
         }
+    }
+
+    /// Every row four times: together they are solved as one, and spread again they are a minimum over all rows.
+    #[test]
+    fn equal_rows_share_a_coefficient() {
+        let few: Vec<usize> = (0..400).map(|i| 2 * (i % 100)).collect();
+        let points = toys::parabola(6).select(&few);
+        let kernel = crate::kernel::build(&Spec::new("rbf"), &points, 0).unwrap();
+        let factor = Factor::pivoted(&kernel, &points, Stop { rank: 60, residual: 0.0 }, 0, &()).unwrap();
+        let (t, _) = factor.scatter(true);
+        let pairs = top(&t, 2, eigen::Accuracy::default(), 0, &()).unwrap();
+        let (shape, ridge) = (Shape::Entries, Ridge::Coefficients(0.5));
+        let scheme = Scheme { shape, ridge, gap: 1e-6, rounds: 100, sequential: false };
+        let mut problem = Alternation::new(&factor, &t, scheme, Some(Twins::of(&points)), &());
+        let penalty = 0.1 * problem.largest_penalty(&pairs.vectors);
+        let state = problem.solve(&pairs.vectors, &[penalty; 2], None).unwrap();
+        assert!(problem.rows.iter().all(|row| *row < 100), "the first of each: {:?}", problem.rows);
+        let mut a = Mat::zeros(400, 2);
+        for (w, &row) in problem.rows.iter().enumerate() {
+            (0..4).for_each(|copy| (0..2).for_each(|k| a[(row + 100 * copy, k)] = state.a[(w, k)] / 4.0));
+        }
+        let f = factor.rows_of(&(0..400).collect::<Vec<_>>());
+        let (gap, objective) = recomputed(&f, &t, &a, &state.p, ridge, shape, penalty);
+        assert!((gap - state.gap).abs() < 1e-9 && gap <= 1e-6, "{gap} {}", state.gap);
+        assert!((objective / state.objective - 1.0).abs() < 1e-10, "{objective} {}", state.objective);
     }
 }

@@ -10,7 +10,7 @@
 use faer::Mat;
 use serde_json::Value;
 
-use super::alternation::{Alternation, Ridge, Scheme, Shape, State};
+use super::alternation::{Alternation, Ridge, Scheme, Shape, State, Twins};
 use super::search::{Found, TRIALS, search};
 use super::{FIDELITY, Method, Report, Size, Solution, Support, Target, Task, usual_rank};
 use crate::dense;
@@ -118,7 +118,8 @@ impl Method for Regression {
         };
         let Regression { gap, rounds, sequential, .. } = *self;
         let scheme = Scheme { shape, ridge: ridge_of(ridge), gap, rounds, sequential };
-        let alternation = Alternation::new(&factor, &t, scheme, task.watch);
+        let twins = (self.kind == Kind::ElasticNet).then(|| Twins::of(task.points));
+        let alternation = Alternation::new(&factor, &t, scheme, twins, task.watch);
         let captured = pairs.values.iter().sum();
         let mut path =
             Path { method: self, task, factor: &factor, t: &t, start: pairs.vectors, captured, ridge, alternation };
