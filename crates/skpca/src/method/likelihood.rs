@@ -74,12 +74,8 @@ struct Likelihood {
 impl Method for Likelihood {
     fn fit(&self, task: &mut Task) -> Result<Solution> {
         let wanted = task.wanted(self.noise.map(|_| "noise"))?;
-        let factor = task.factor(usual_rank(self.rank, task.points.n(), task.target))?;
-        let (t, _) = factor.scatter(task.center);
-        let captured = task.leading(&factor, &t)?.values.iter().sum();
-        let (mut values, e) = dense::eigen(t.as_ref())?;
-        values.iter_mut().for_each(|v| *v = v.max(0.0));
-        let factor = factor.rotated(e.as_ref());
+        let (factor, values) = task.principal(usual_rank(self.rank, task.points.n(), task.target))?;
+        let captured = values.iter().take(task.q).sum();
         let t = Mat::from_fn(values.len(), values.len(), |i, j| if i == j { values[i] } else { 0.0 });
         let model = weights::Model::new(&factor, &values, task.watch);
         Path { method: self, task, factor: &factor, t, captured, model }.run(wanted)

@@ -8,6 +8,7 @@ mod alternation;
 mod elastic_net;
 mod energy;
 mod exact;
+mod greedy;
 mod l1;
 mod l21;
 mod landmarks;
@@ -24,6 +25,7 @@ use std::sync::Arc;
 
 use faer::{Mat, MatRef};
 
+use crate::dense;
 use crate::eigen::{Accuracy, Pairs, top};
 use crate::error::{Error, Result};
 use crate::factor::{Factor, Stop, gram};
@@ -151,6 +153,17 @@ impl Task<'_> {
         }
     }
 
+    /// The factor in coordinates where its scatter is diagonal, and the diagonal, largest first; notes what exact kernel
+    /// PCA captures.
+    pub(crate) fn principal(&self, rank: usize) -> Result<(Factor, Vec<f64>)> {
+        let factor = self.factor(rank)?;
+        let (t, _) = factor.scatter(self.center);
+        self.leading(&factor, &t)?;
+        let (mut values, e) = dense::eigen(t.as_ref())?;
+        values.iter_mut().for_each(|v| *v = v.max(0.0));
+        Ok((factor.rotated(e.as_ref()), values))
+    }
+
     /// The best components in the span of `rows`, or a method's `own` over them.
     pub(crate) fn expansion(&self, rows: &[usize], own: Option<MatRef<f64>>) -> Result<Expansion> {
         let support = self.points.select(rows);
@@ -241,6 +254,7 @@ pub const METHODS: &[Entry] = &[
     threshold::ENTRY,
     energy::ENTRY,
     likelihood::ENTRY,
+    greedy::ENTRY,
 ];
 
 /// Builds the method that `spec` names.
