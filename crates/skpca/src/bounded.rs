@@ -67,4 +67,25 @@ mod tests {
             }
         }
     }
+
+    /// The first variable reaches zero on the way to the free minimum, and is wanted again when the second has stopped.
+    #[test]
+    fn a_variable_that_was_left_out_comes_back() {
+        let hessian = Mat::from_fn(2, 2, |i, j| if i == j { 1.0 } else { 0.9 });
+        let (gradient, x) = ([-0.05, -2.0], [0.01, -0.0]);
+        let d = bounded(&hessian, &gradient, &x);
+        let slope = |i: usize| gradient[i] + (0..2).map(|j| hessian[(i, j)] * d[j]).sum::<f64>();
+        assert!(x[0] + d[0] >= 0.0 && (x[0] + d[0]) * slope(0).abs() < 1e-12 && slope(0) > -1e-12, "{d:?}");
+        let many = Mat::from_fn(6, 6, |i, j| 1.0 / (1.0 + i as f64 + j as f64) + if i == j { 1e-3 } else { 0.0 });
+        for shift in 0..50 {
+            let gradient: Vec<f64> = (0..6).map(|i| ((7 * i + 3 * shift) as f64).sin()).collect();
+            let x: Vec<f64> = (0..6).map(|i| 0.5 + 0.5 * ((i + shift) as f64).cos()).collect();
+            let d = bounded(&many, &gradient, &x);
+            for i in 0..6 {
+                let slope = gradient[i] + (0..6).map(|j| many[(i, j)] * d[j]).sum::<f64>();
+                let free = x[i] + d[i] > 1e-9;
+                assert!(if free { slope.abs() < 1e-7 } else { slope > -1e-7 }, "{shift} {i}: {slope}");
+            }
+        }
+    }
 }

@@ -139,8 +139,11 @@ fn iterate(
     let mut random = Random::new(seed, 3);
     let start = match guide {
         Some(guide) => guide.start(block),
-        None => Mat::from_fn(n, block, |_, _| random.normal()),
+        None => Mat::zeros(n, 0),
     };
+    // A guide of a lower rank than asked for leaves directions that nothing would ever reach.
+    let more = Mat::from_fn(n, block - start.ncols(), |_, _| random.normal());
+    let start = if more.ncols() == 0 { start } else { dense::beside(start.as_ref(), more.as_ref()) };
     let mut basis = Subspace::new(n, BLOCKS * block);
     basis.grow(operator, orthonormal(start, None));
     let mut lowest = f64::INFINITY;

@@ -174,7 +174,7 @@ impl Factor {
         (Mat::from_fn(r, r, |i, j| t[(i, j)] - n * mean[i] * mean[j]), mean)
     }
 
-    /// The same rows in other coordinates: `F E` with E orthogonal.
+    /// The same rows in other coordinates, `F E` with E orthogonal: those of the pivots are no longer triangular.
     pub(crate) fn rotated(mut self, e: MatRef<f64>) -> Factor {
         let rank = self.rank();
         self.rows.par_iter_mut().for_each(|rows| *rows = dense::product(rows.as_ref().subcols(0, rank), e));
@@ -437,5 +437,21 @@ mod tests {
                 assert!((count - expected).abs() < 5.0 * (expected + 1.0).sqrt(), "{i} {j}: {count} {expected}");
             }
         }
+    }
+
+    #[test]
+    fn what_a_span_captures_does_not_depend_on_how_it_is_computed() {
+        let points = cloud(60, 2);
+        let factor = Factor::pivoted(&rbf(&points), &points, Stop { rank: 8, residual: 0.0 }, 0, &()).unwrap();
+        let (t, _) = factor.scatter(true);
+        // Equal rows: as many as the rank, spanning less.
+        let repeated = [1, 2, 3, 1, 2, 3, 1, 2, 3];
+        let many = factor.captured(&t, &repeated, None, 2).unwrap();
+        let few = factor.captured(&t, &repeated[..3], None, 2).unwrap();
+        assert!((many / few - 1.0).abs() < 1e-9, "{many} {few}");
+        let all: Vec<usize> = (0..60).collect();
+        let whole: f64 = dense::eigen(t.as_ref()).unwrap().0[..2].iter().sum();
+        assert!((factor.captured(&t, &all, None, 2).unwrap() / whole - 1.0).abs() < 1e-9);
+        assert!(few < 0.999 * whole);
     }
 }

@@ -239,8 +239,11 @@ impl Reader<'_> {
     }
 
     fn density(&self) -> Result<Option<Density>> {
-        let Some(axes) = self.optional("axes")? else { return Ok(None) };
         let entry = &self.json["density"];
+        if entry.is_null() {
+            return Ok(None);
+        }
+        let axes = self.optional("axes")?.ok_or_else(|| Error::file("it has no tensor 'axes'"))?;
         let number = |name: &str| entry[name].as_f64().ok_or_else(|| wrong(name));
         let dimension = entry["dimension"].as_u64().and_then(|v| usize::try_from(v).ok());
         Ok(Some(Density {
@@ -382,7 +385,10 @@ mod tests {
 
     /// A file whose checksum is right and whose content is not: `change` edits the JSON and the tensors.
     fn forged(change: impl Fn(&mut Value, &mut Vec<Tensor>)) -> Vec<u8> {
-        let model = model();
+        forged_from(&model(), change)
+    }
+
+    fn forged_from(model: &Model, change: impl Fn(&mut Value, &mut Vec<Tensor>)) -> Vec<u8> {
         let (mut json, mut list) = (metadata(model.parts()), tensors(model.parts()));
         change(&mut json, &mut list);
         let text = json.to_string();
@@ -419,6 +425,37 @@ mod tests {
         assert_eq!(message(&[0xff; 64]), header);
         let empty = safetensors::serialize(Vec::<(&str, TensorView)>::new(), None).unwrap();
         assert_eq!(message(&empty), "not a usable model file: it has no skpca entry");
+    }
+
+    #[test]
+    fn a_density_is_not_trusted_either() {
+        let target = Some(Target::Support(3));
+        let fit = Fit { method: Spec::new("likelihood"), components: Some(2), target, ..Fit::default() };
+        let model = fit.run(&toys::clusters(0), None, &()).unwrap();
+        assert_eq!(read(&bytes(&model)[..]).unwrap().parts(), model.parts());
+        let unsound = "the density has no positive noise, or more dimensions than rows";
+        for (expected, file) in [
+            (unsound, forged_from(&model, |json, _| json["density"]["noise"] = json!(-1.0))),
+            (unsound, forged_from(&model, |json, _| json["density"]["dimension"] = json!(91))),
+            ("its entry 'noise' is missing", forged_from(&model, |json, _| json["density"] = json!({}))),
+            ("it has no tensor 'axes'", forged_from(&model, |_, list| list.retain(|t| t.name != "axes"))),
+            (
+                "axes has 2 entries, expected 3",
+                forged_from(&model, |_, list| {
+                    let axes = tensor(list, "axes");
+                    axes.shape = vec![2, 3];
+                    axes.bytes.truncate(48);
+                }),
+            ),
+            (
+                "a value is not finite",
+                forged_from(&model, |_, list| {
+                    tensor(list, "axes").bytes[..8].copy_from_slice(&f64::NAN.to_le_bytes());
+                }),
+            ),
+        ] {
+            assert!(message(&file).contains(expected), "{}", message(&file));
+        }
     }
 
     #[test]

@@ -263,8 +263,9 @@ impl Parts {
         }
         if let Some(density) = &self.density {
             shape("axes", density.axes.nrows(), m)?;
-            if !(density.noise > 0.0 && density.noise.is_finite() && density.log_determinant.is_finite()) {
-                return Err(Error::file("the noise is not positive, or a value is not finite"));
+            let sound = density.noise > 0.0 && density.noise.is_finite() && density.log_determinant.is_finite();
+            if !sound || density.dimension > self.n {
+                return Err(Error::file("the density has no positive noise, or more dimensions than rows"));
             }
         }
         let matrices = [Some(&self.coefficients), self.frame.as_ref(), self.density.as_ref().map(|d| &d.axes)];

@@ -4,9 +4,9 @@
 //! fidelity = captured variance of the model / Σ_{k ≤ q} λ_k(K̃)
 //! ```
 //!
-//! Both on all rows up to a few thousand, or where feature space has few dimensions, where it is exact, and on the same uniform sample of rows above that, where it
-//! is an estimate: measured errors are up to 0.004, below the truth near 1 (exact KPCA fits the sample) and either way for
-//! coarse models (docs/decisions/0004).
+//! Both on all rows where there are a few thousand at most, or where feature space has few dimensions: then it is exact.
+//! Otherwise both on the same uniform sample of rows, an estimate: measured errors are up to 0.004, below the truth near 1
+//! (exact KPCA fits the sample) and either way for coarse models (docs/decisions/0004).
 
 use std::sync::Arc;
 
@@ -29,7 +29,7 @@ const SMALL: usize = 200;
 
 /// Exact kernel PCA on the rows where fidelity is measured.
 pub(crate) struct Reference {
-    /// The rows, increasing; all of them if there are few.
+    /// The rows, increasing; all of them if there are few. Landmarks are drawn among them.
     pub rows: Vec<usize>,
     /// Sum of the leading eigenvalues.
     pub captured: f64,

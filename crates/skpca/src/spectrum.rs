@@ -140,7 +140,8 @@ impl Span {
         let frame = dense::frame(y.as_ref(), 1e-10)?;
         let scatter = |y: &Mat<f64>| -> Vec<f64> {
             let cy = dense::product(self.c.as_ref(), y.as_ref());
-            (0..y.ncols()).map(|j| y.col(j).iter().zip(cy.col(j).iter()).map(|(y, c)| y * c).sum()).collect()
+            let along = |j: usize| y.col(j).iter().zip(cy.col(j).iter()).map(|(y, c)| y * c).sum::<f64>();
+            (0..y.ncols()).map(|j| along(j).max(0.0)).collect()
         };
         let captured = scatter(&dense::product(y.as_ref(), frame.as_ref())).iter().sum();
         let values = scatter(&y);

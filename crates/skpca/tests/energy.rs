@@ -102,8 +102,8 @@ fn a_target_moves_alpha_and_alpha_gives_the_same_points_again() {
 fn wrong_parameters_are_refused() {
     let points = toys::clusters(0);
     for (method, message) in [
-        ("energy,alpha=0", "alpha = 0.0: expected a number above 0"),
-        ("energy,alpha=1", "alpha = 1: expected a number between 0 and 1"),
+        ("energy,alpha=-0.1", "alpha = -0.1: expected a number from 0"),
+        ("energy,alpha=1", "alpha = 1: expected a number from 0 and below 1"),
         ("energy,split=thirds", "split = \"thirds\": expected half or sharp"),
     ] {
         let fit = Fit { method: method.parse().unwrap(), ..Fit::default() };
@@ -113,4 +113,45 @@ fn wrong_parameters_are_refused() {
     let fit = Fit { method: "energy,alpha=0.1".parse().unwrap(), target, ..Fit::default() };
     let message = fit.run(&points, None, &()).err().unwrap().to_string();
     assert_eq!(message, "support = 5: expected a target or alpha, not both");
+}
+
+#[test]
+fn the_bound_holds_with_more_rows_than_a_usual_factor_has_columns() {
+    let points = toys::normal(1100, 20, 0);
+    let model = fit(&points, "rbf,gamma=10", "energy,alpha=0.1");
+    let parts = model.parts();
+    assert!(parts.report.objective.unwrap() <= 0.1, "{:?}", parts.report);
+    assert!(parts.fidelity <= 1.0 + 1e-6, "{}", parts.fidelity);
+    let short = fit(&points, "rbf,gamma=10", "energy,alpha=0.1,rank=50");
+    let note = "that is more than alpha = 0.1: a factor of rank 50 does not hold the rest";
+    assert!(short.parts().report.notes.iter().any(|n| n == note), "{:?}", short.parts().report);
+}
+
+#[test]
+fn a_fidelity_is_held_by_the_fewest_points() {
+    // So many columns that no point comes near to depending on others.
+    let points = toys::normal(300, 6, 1);
+    let run = |target| {
+        let method = Spec::new("energy");
+        let fit = Fit { method, components: Some(4), target: Some(target), scaling: Scaling::None, ..Fit::default() };
+        fit.run(&points, None, &()).unwrap()
+    };
+    let found = run(Target::Fidelity(0.9));
+    let fewer = run(Target::Support(found.parts().report.chosen - 1));
+    assert!(found.parts().fidelity >= 0.9 && fewer.parts().fidelity < 0.9, "{}", fewer.parts().fidelity);
+    let all = run(Target::Fidelity(1.0));
+    assert_eq!(all.parts().report.chosen, 300);
+    // What is reported can be asked for again.
+    let again = fit_with(&points, "rbf", &all.parts().method.to_string(), 4);
+    assert_eq!(all.parts().rows, again.parts().rows);
+}
+
+#[test]
+fn the_note_tells_both_losses() {
+    let points = toys::parabola(2);
+    let model = fit(&points, "rbf,gamma=2", "energy,alpha=0.2");
+    let total: f64 = energies(&points, "rbf,gamma=2").iter().sum();
+    let (bound, lost) = (model.parts().report.objective.unwrap(), 1.0 - model.captured() / total);
+    let note = format!("of the energy, the rule's own components lose {bound:.6}, these {lost:.6}");
+    assert_eq!(model.parts().report.notes, [note]);
 }

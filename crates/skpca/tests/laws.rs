@@ -370,3 +370,57 @@ fn scores_are_distances_to_the_span_of_components_that_are_not_orthogonal() {
     }
     assert!(overlap > 1e-3, "some of the components overlap: {overlap}");
 }
+
+/// All eigenvalues equal, and more components asked for than the factor that guides the iteration has columns.
+#[test]
+fn a_flat_spectrum_has_as_many_components_as_asked_for() {
+    let points = toys::normal(1600, 20, 0);
+    let kernel: Spec = "rbf,gamma=10".parse().unwrap();
+    let base = Fit { kernel, components: Some(150), scaling: Scaling::None, ..Fit::default() };
+    let exact = Fit { method: Spec::new("exact"), ..base.clone() }.run(&points, None, &()).unwrap();
+    assert_eq!(exact.q(), 150);
+    let most = Fit { target: Some(Target::Support(1500)), ..base }.run(&points, None, &()).unwrap();
+    let fidelity = most.captured() / exact.captured();
+    assert!(fidelity <= 1.0 && (most.parts().fidelity - fidelity).abs() < 1e-6, "{fidelity} {}", most.parts().fidelity);
+}
+
+/// With few dimensions the fidelity is exact, however many rows there are, and a few rows that span the rest are found.
+#[test]
+fn few_dimensions_are_seen_whole() {
+    let each = |i: usize| [(0.7 * i as f64).sin(), (0.3 * i as f64).cos(), if i % 2500 == 7 { 5.0 } else { 0.0 }];
+    let points = Points::new(3, (0..5000).flat_map(each).collect::<Vec<f64>>()).unwrap();
+    for kernel in ["linear", "cosine"] {
+        let run = |method: &str, target| {
+            let (method, kernel) = (method.parse().unwrap(), kernel.parse().unwrap());
+            let fit = Fit { method, kernel, components: Some(2), target, scaling: Scaling::None, ..Fit::default() };
+            fit.run(&points, None, &()).unwrap()
+        };
+        let exact = run("exact", None);
+        let two = run("landmarks", Some(Target::Support(2)));
+        let fidelity = two.captured() / exact.captured();
+        assert!((two.parts().fidelity - fidelity).abs() < 1e-8, "{kernel}: {} {fidelity}", two.parts().fidelity);
+        let all = run("energy,alpha=0", None);
+        assert_eq!((all.parts().report.chosen, all.m()), (5000, 3), "{kernel}");
+        assert!((all.captured() / exact.captured() - 1.0).abs() < 1e-8, "{kernel}");
+    }
+}
+
+/// A factor of low rank does not know what exact kernel PCA captures.
+#[test]
+fn fidelity_does_not_depend_on_the_rank_of_the_factor() {
+    let points = toys::parabola(7);
+    let exact = Fit { method: Spec::new("exact"), components: Some(4), center: Some(true), ..Fit::default() };
+    let exact = exact.run(&points, None, &()).unwrap();
+    for method in ["l21,fraction=0.2,rank=6", "likelihood,fraction=0.2,rank=6", "energy,alpha=0.5,rank=6"] {
+        let method: Spec = method.parse().unwrap();
+        let fit = Fit { method, components: Some(4), center: Some(true), ..Fit::default() };
+        let model = fit.run(&points, None, &()).unwrap();
+        let fidelity = model.captured() / exact.captured();
+        assert!(
+            (model.parts().fidelity - fidelity).abs() < 1e-8,
+            "{}: {} {fidelity}",
+            fit.method,
+            model.parts().fidelity
+        );
+    }
+}

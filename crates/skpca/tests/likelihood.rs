@@ -219,8 +219,54 @@ fn wrong_parameters_and_other_methods_are_refused() {
         assert_eq!(fit(&points, CLUSTERS, method, None).err().unwrap().to_string(), message);
     }
     let message = fit(&points, CLUSTERS, "likelihood,noise=0.1", Some(Target::Support(3))).err().unwrap().to_string();
-    assert_eq!(message, "support = 3: expected a target or noise, not both");
+    assert_eq!(message, "support = 3: expected a target or noise (or fraction), not both");
     let other = fit(&points, CLUSTERS, "landmarks", Some(Target::Support(3))).unwrap();
     let message = other.log_likelihood(&points, Precision::Double).err().unwrap().to_string();
     assert_eq!(message, "method = landmarks: expected likelihood: no other has one");
+}
+
+/// What the factor leaves out of the rows is noise to the model, and counted.
+#[test]
+fn the_objective_is_the_mean_log_likelihood_at_any_rank() {
+    let points = toys::parabola(3);
+    let model = fit(&points, "rbf,gamma=4", "likelihood,noise=0.02,rank=15", None).unwrap();
+    let mean = model.log_likelihood(&points, Precision::Double).unwrap().iter().sum::<f64>() / points.n() as f64;
+    let objective = model.parts().report.objective.unwrap();
+    let stop = skpca::Stop { rank: 15, residual: 0.0 };
+    let factor = skpca::Factor::pivoted(model.kernel(), &points, stop, 0, &()).unwrap();
+    let outside = 0.5 * factor.residual_trace / 0.02 / points.n() as f64;
+    // The weights are those of the factor, the log-likelihood has the exact kernel: some of it is seen by both.
+    assert!((mean - objective).abs() < 0.3 * outside, "{mean} {objective} {outside}");
+}
+
+#[test]
+fn a_fidelity_is_held_by_about_the_fewest_points() {
+    let points = toys::parabola(5);
+    let found = fit(&points, "rbf,gamma=2", "likelihood", Some(Target::Fidelity(0.95))).unwrap();
+    assert!(found.parts().fidelity >= 0.95);
+    let noise = found.parts().density.as_ref().unwrap().noise;
+    let sparser = fit(&points, "rbf,gamma=2", &format!("likelihood,noise={}", 1.2 * noise), None).unwrap();
+    assert!(sparser.parts().fidelity < 0.95, "{} with {} points", sparser.parts().fidelity, sparser.m());
+}
+
+#[test]
+fn without_refit_there_are_as_many_components_as_points() {
+    let points = toys::clusters(6);
+    let method = format!("likelihood,noise={NOISE},refit=false").parse().unwrap();
+    let kernel = CLUSTERS.parse().unwrap();
+    let fit = Fit { method, kernel, components: Some(30), scaling: Scaling::None, ..Fit::default() };
+    let model = fit.run(&points, None, &()).unwrap();
+    assert!(model.q() == model.m() && model.m() > 3, "{} {}", model.q(), model.m());
+}
+
+#[test]
+fn equal_and_collinear_rows_get_one_weight() {
+    let thrice: Vec<usize> = (0..270).map(|i| i % 90).collect();
+    let points = toys::clusters(1).select(&thrice);
+    let model = fit(&points, CLUSTERS, "likelihood,noise=0.01", None).unwrap();
+    let report = &model.parts().report;
+    assert!(report.converged && report.chosen == model.m(), "{report:?}");
+    let line = Points::new(1, (1..60).map(f64::from).collect::<Vec<_>>()).unwrap();
+    let model = fit(&line, "linear", "likelihood,noise=0.01", None).unwrap();
+    assert_eq!(model.parts().report.chosen, 1);
 }

@@ -34,9 +34,9 @@ pub(super) const ENTRY: Entry = Entry {
     about: "the points farthest from the mean, until they hold enough of the variance; alpha (share that may be lost), \
             split (half or sharp), rank",
     build: |fields| {
-        let alpha = fields.positive("alpha")?;
+        let alpha = fields.non_negative("alpha")?;
         if let Some(alpha) = alpha.filter(|alpha| *alpha >= 1.0) {
-            return Err(Error::parameter("alpha", alpha, "a number between 0 and 1"));
+            return Err(Error::parameter("alpha", alpha, "a number from 0 and below 1"));
         }
         let split = match fields.choice("split", &["half", "sharp"])? {
             "half" => Split::Half,
@@ -81,14 +81,16 @@ struct Energy {
 impl Method for Energy {
     fn fit(&self, task: &mut Task) -> Result<Solution> {
         let wanted = task.wanted(self.alpha.map(|_| "alpha"))?;
-        let factor = task.factor(usual_rank(self.rank, task.points.n(), task.target))?;
+        // α promises something of the whole energy, so the factor has to hold it.
+        let rank = self.rank.or(self.alpha.map(|_| task.points.n()));
+        let factor = task.factor(usual_rank(rank, task.points.n(), task.target))?;
         let (t, mean) = factor.scatter(task.center);
         let ranking = Ranking::new(task, &factor, &mean)?;
         let (rows, expansion, beta) = match (self.alpha, wanted) {
             (Some(alpha), _) => {
                 let gamma = self.split.share(alpha);
                 let rows = ranking.rows(ranking.holding(gamma));
-                let beta = spectrum(task, &factor, &mean, &rows, gamma)?;
+                let beta = components(task, &factor, &mean, &rows, gamma)?;
                 task.q = beta.len();
                 task.leading(&factor, &t)?;
                 let expansion = task.expansion(&rows, None)?;
@@ -117,6 +119,12 @@ impl Method for Energy {
         };
         let mut report = Report { objective: Some(bound), rounds: 1, converged: true, ..Report::default() };
         report.notes.push(format!("of the energy, the rule's own components lose {bound:.6}, these {residual:.6}"));
+        if let Some(alpha) = self.alpha.filter(|alpha| !task.asked && bound > alpha + SLACK) {
+            let rank = factor.rank();
+            report
+                .notes
+                .push(format!("that is more than alpha = {alpha}: a factor of rank {rank} does not hold the rest"));
+        }
         Ok(Solution {
             method: Spec::new("energy").with("alpha", alpha).with("split", split.name()).with("rank", factor.rank()),
             support: Support::Rows(rows),
@@ -128,7 +136,8 @@ impl Method for Energy {
     }
 
     fn memory(&self, size: &Size) -> usize {
-        let rank = usual_rank(self.rank, size.n, size.support.map(Target::Support)).min(size.dimension);
+        let rank = self.rank.or(self.alpha.map(|_| size.n));
+        let rank = usual_rank(rank, size.n, size.support.map(Target::Support)).min(size.dimension);
         let points = size.support.unwrap_or(if self.alpha.is_some() { size.n } else { 10 * size.q }).min(size.n);
         let kept = points.min(size.dimension);
         8 * (size.n * (rank + 3) + 4 * rank * rank + points * size.d + 4 * kept * kept)
@@ -163,12 +172,7 @@ impl Ranking {
 
     /// The fewest points that hold all of the energy but the share `gamma`.
     fn holding(&self, gamma: f64) -> usize {
-        let wanted = (1.0 - gamma - SLACK) * self.total;
-        let sums = self.order.iter().scan(0.0, |sum, &i| {
-            *sum += self.energies[i];
-            Some(*sum)
-        });
-        1 + sums.take_while(|sum| *sum < wanted).count().min(self.order.len() - 1)
+        fewest(self.order.iter().map(|&i| self.energies[i]), (1.0 - gamma) * self.total)
     }
 
     /// The share of the energy that the first `count` points do not hold.
@@ -191,11 +195,11 @@ impl Ranking {
             Ok(factor.captured(t, &self.order[..count], None, task.q)? >= fidelity * all)
         };
         // What a span captures grows with it: doubling, then bisection.
-        let (mut low, mut high) = (0, task.q.min(n));
+        let (mut low, mut high) = (0, if fidelity < 1.0 - 1e-9 { task.q.min(n) } else { n });
         while high < n && !enough(high)? {
             (low, high) = (high, (2 * high).min(n));
         }
-        while low + 1 < high {
+        while low + 1 < high && fidelity < 1.0 - 1e-9 {
             let middle = (low + high) / 2;
             match enough(middle)? {
                 true => high = middle,
@@ -231,19 +235,24 @@ fn kept_scatter(factor: &Factor, mean: &[f64], rows: &[usize]) -> Mat<f64> {
 
 /// The eigenvalues of the components that the rule keeps: as many as the user asked for, or the fewest that hold all of
 /// the kept energy but the share `gamma`.
-fn spectrum(task: &Task, factor: &Factor, mean: &[f64], rows: &[usize], gamma: f64) -> Result<Vec<f64>> {
+fn components(task: &Task, factor: &Factor, mean: &[f64], rows: &[usize], gamma: f64) -> Result<Vec<f64>> {
     let scatter = kept_scatter(factor, mean, rows);
     if task.asked {
         return leading(task, &scatter);
     }
     let (values, _) = dense::eigen(scatter.as_ref())?;
-    let wanted = (1.0 - gamma - SLACK) * values.iter().sum::<f64>();
-    let sums = values.iter().scan(0.0, |sum, v| {
+    let count = fewest(values.iter().copied(), (1.0 - gamma) * values.iter().sum::<f64>());
+    Ok(values[..count].to_vec())
+}
+
+/// How many of the first values sum to `wanted`, at least one.
+fn fewest(values: impl ExactSizeIterator<Item = f64>, wanted: f64) -> usize {
+    let most = values.len().max(1);
+    let sums = values.scan(0.0, |sum, v| {
         *sum += v;
         Some(*sum)
     });
-    let count = 1 + sums.take_while(|sum| *sum < wanted).count().min(values.len() - 1);
-    Ok(values[..count].to_vec())
+    (1 + sums.take_while(|sum| *sum < (1.0 - SLACK) * wanted).count()).min(most)
 }
 
 fn leading(task: &Task, scatter: &Mat<f64>) -> Result<Vec<f64>> {

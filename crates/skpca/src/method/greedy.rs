@@ -69,8 +69,14 @@ impl Method for Greedy {
         let (rows, expansion, settled) = match task.wanted(None)? {
             Some(Target::Fidelity(fidelity)) => choice.smallest(&factor, &values, fidelity)?,
             _ => {
-                let (chosen, settled) = choice.exchanged(choice.picks(support)?)?;
-                let rows = choice.rows(&chosen);
+                let (rows, settled) = match support >= factor.rank() {
+                    // There is nothing to choose.
+                    true => (sorted(factor.pivots.clone()), Settled { passes: 0, done: true }),
+                    false => {
+                        let (chosen, settled) = choice.exchanged(choice.picks(support)?)?;
+                        (choice.rows(&chosen), settled)
+                    }
+                };
                 let expansion = task.expansion(&rows, None)?;
                 (rows, expansion, settled)
             }
@@ -127,9 +133,7 @@ struct Choice<'a> {
 impl Choice<'_> {
     /// Numbers of rows, increasing, of places among the candidates.
     fn rows(&self, chosen: &[usize]) -> Vec<usize> {
-        let mut rows: Vec<usize> = chosen.iter().map(|&i| self.candidates[i]).collect();
-        rows.sort_unstable();
-        rows
+        sorted(chosen.iter().map(|&i| self.candidates[i]).collect())
     }
 
     /// The first `count` picks, fewer if they span everything.
@@ -260,6 +264,11 @@ impl Choice<'_> {
             best = self.exchanged(picks[..high].to_vec())?;
         }
     }
+}
+
+fn sorted(mut rows: Vec<usize>) -> Vec<usize> {
+    rows.sort_unstable();
+    rows
 }
 
 /// `x − V Vᵀx`

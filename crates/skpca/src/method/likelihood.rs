@@ -30,6 +30,8 @@ const TOLERANCE: f64 = 1e-6;
 /// Two σ² with a number of points between them are near enough when they differ by this share; with a fidelity, by this.
 const TIGHT: f64 = 1e-6;
 const TIGHT_FIDELITY: f64 = 1e-3;
+/// A path to a fidelity ends at this many points: a model of more is not sparse.
+const MOST: usize = 1000;
 /// From a σ² that just misses a fidelity to the next, so many times.
 const NUDGE: f64 = 0.95;
 const NUDGES: usize = 20;
@@ -73,7 +75,7 @@ struct Likelihood {
 
 impl Method for Likelihood {
     fn fit(&self, task: &mut Task) -> Result<Solution> {
-        let wanted = task.wanted(self.noise.map(|_| "noise"))?;
+        let wanted = task.wanted(self.noise.map(|_| "noise (or fraction)"))?;
         let (factor, values) = task.principal(usual_rank(self.rank, task.points.n(), task.target))?;
         let captured = values.iter().take(task.q).sum();
         let t = Mat::from_fn(values.len(), values.len(), |i, j| if i == j { values[i] } else { 0.0 });
@@ -134,21 +136,24 @@ impl Path<'_> {
         };
         let found = search(most, m as f64 + 0.5, TIGHT, solve, |count| count == m as f64)?;
         let sparse = found.sparse.filter(|(_, state)| !state.rows.is_empty());
-        sparse.ok_or_else(|| Error::parameter("support", m, "more points: every noise selects more than that, or none"))
+        sparse.ok_or_else(|| {
+            Error::parameter("support", m, "a larger number: every noise that was tried selects more points, or none")
+        })
     }
 
     /// The smallest support that holds the fidelity, on the factor first, then on the data.
     fn with_fidelity(&self, fidelity: f64, most: f64) -> Result<Solution> {
         let solve = |noise: f64, warm: Option<&State>| {
             let state = self.model.maximise(noise, warm)?;
-            let share = self.share(&state)?;
+            let share = if state.rows.len() > MOST { f64::INFINITY } else { self.share(&state)? };
             Ok((state, share))
         };
-        let found = search(most, fidelity, TIGHT_FIDELITY, solve, |_| false)?;
+        let found = search(most, fidelity, TIGHT_FIDELITY, solve, |share| share == f64::INFINITY)?;
         let (mut noise, mut state) = match (found.dense, found.sparse) {
-            (Some(dense), _) => dense,
+            (Some(dense), _) if dense.1.rows.len() <= MOST => dense,
             // The densest there is: fit.rs tells how far it falls short.
-            (None, Some(sparse)) => return self.solution(sparse.0, sparse.1),
+            (_, Some(sparse)) => return self.solution(sparse.0, sparse.1),
+            (Some(dense), None) => dense,
             (None, None) => unreachable!("a search tries at least one value"),
         };
         for _ in 0..NUDGES {
@@ -168,10 +173,7 @@ impl Path<'_> {
         if state.rows.is_empty() {
             return Ok(0.0);
         }
-        let own = match self.method.refit {
-            true => None,
-            false => Some(self.axes(&self.kernel_values(state), state)?),
-        };
+        let own = self.own(&self.kernel_values(state), state)?;
         let own = own.as_ref().map(Mat::as_ref);
         Ok(self.factor.captured(&self.t, &state.rows, own, self.task.q)? / self.captured)
     }
@@ -180,22 +182,22 @@ impl Path<'_> {
         gram(self.task.kernel, &self.task.points.select(&state.rows))
     }
 
-    /// The leading principal axes of C: P.
-    fn axes(&self, k: &Mat<f64>, state: &State) -> Result<Mat<f64>> {
+    /// The leading principal axes of C, P, unless the best components are wanted.
+    fn own(&self, k: &Mat<f64>, state: &State) -> Result<Option<Mat<f64>>> {
+        if self.method.refit {
+            return Ok(None);
+        }
         let roots: Vec<f64> = state.weights.iter().map(|w| w.sqrt()).collect();
         let m = roots.len();
         let (values, vectors) = dense::eigen(Mat::from_fn(m, m, |i, j| roots[i] * k[(i, j)] * roots[j]).as_ref())?;
         let count = values.iter().take(self.task.q).take_while(|v| **v > 1e-13 * values[0]).count();
-        Ok(Mat::from_fn(m, count, |i, j| roots[i] * vectors[(i, j)] / values[j].sqrt()))
+        Ok(Some(Mat::from_fn(m, count, |i, j| roots[i] * vectors[(i, j)] / values[j].sqrt())))
     }
 
     fn solution(&self, noise: f64, state: State) -> Result<Solution> {
         let task = self.task;
         let k = self.kernel_values(&state);
-        let own = match self.method.refit {
-            true => None,
-            false => Some(self.axes(&k, &state)?),
-        };
+        let own = self.own(&k, &state)?;
         let expansion = task.expansion(&state.rows, own.as_ref().map(Mat::as_ref))?;
         let dimension = self.factor.rank();
         let constant = dimension as f64 * (std::f64::consts::TAU * noise).ln();
@@ -223,16 +225,18 @@ impl Path<'_> {
     }
 }
 
+/// The weights are those of the factor, the kernel values exact: with a factor of low rank the two differ a little.
+///
 /// `C⁻¹ = (I − Σ_j φ_j φ_jᵀ)/σ²` with φ_j expanded over the points that were kept, and `log|C/σ²|`.
 fn density(k: &Mat<f64>, state: &State, noise: f64, dimension: usize, expansion: &Expansion) -> Result<Density> {
     let failed = || Error::Numerical { why: "the covariance of the model is not positive definite".into() };
     let m = state.rows.len();
     let roots: Vec<f64> = state.weights.iter().map(|w| w.sqrt()).collect();
     let b = Mat::from_fn(m, m, |i, j| roots[i] * k[(i, j)] * roots[j] / noise + if i == j { 1.0 } else { 0.0 });
-    let l = dense::cholesky(b.as_ref()).ok_or_else(failed)?;
-    // Columns √W L⁻ᵀ / σ.
+    let root = dense::cholesky(b.as_ref()).ok_or_else(failed)?;
+    // Columns √W L⁻ᵀ / σ, with B = L Lᵀ.
     let mut axes = Mat::identity(m, m);
-    dense::solve_lower_transposed(l.as_ref(), axes.as_mut());
+    dense::solve_lower_transposed(root.as_ref(), axes.as_mut());
     for j in 0..m {
         axes.col_mut(j).iter_mut().zip(&roots).for_each(|(a, root)| *a *= root / noise.sqrt());
     }
@@ -244,6 +248,6 @@ fn density(k: &Mat<f64>, state: &State, noise: f64, dimension: usize, expansion:
         dense::solve_lower(l.as_ref(), axes.as_mut());
         dense::solve_lower_transposed(l.as_ref(), axes.as_mut());
     }
-    let log_determinant = 2.0 * (0..m).map(|i| l[(i, i)].ln()).sum::<f64>();
+    let log_determinant = 2.0 * (0..m).map(|i| root[(i, i)].ln()).sum::<f64>();
     Ok(Density { noise, dimension, log_determinant, axes })
 }

@@ -61,7 +61,7 @@ const FACTOR: usize = 200_000_000;
 /// The rank that the user asked for, or a good one for n rows.
 fn usual_rank(asked: Option<usize>, n: usize, target: Option<Target>) -> usize {
     let enough = match target {
-        Some(Target::Support(m)) => 2 * m,
+        Some(Target::Support(m)) => m.saturating_mul(2),
         _ => 0,
     };
     match asked {

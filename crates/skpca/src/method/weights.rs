@@ -134,6 +134,7 @@ impl<'a> Model<'a> {
     /// Maximises at σ² = `noise`, from weights found at another.
     pub(super) fn maximise(&self, noise: f64, start: Option<&State>) -> Result<State> {
         let mut state = start.cloned().unwrap_or_default();
+        state.violation = f64::INFINITY;
         let mut tolerance = LOOSE;
         let mut near = state.near.take().or_else(|| self.sample());
         let mut idle = 0;
@@ -145,10 +146,10 @@ impl<'a> Model<'a> {
             let z = self.spread(&state, noise)?;
             let everything = near.is_none();
             let mut look = self.look(near.take(), z.as_ref(), noise);
-            let mut gain = self.largest_ratio(&look, &state);
-            if gain <= 1.0 + JOINS && !everything {
+            let mut ratio = self.largest_ratio(&look, &state);
+            if ratio <= 1.0 + JOINS && !everything {
                 look = self.look(None, z.as_ref(), noise);
-                gain = self.largest_ratio(&look, &state);
+                ratio = self.largest_ratio(&look, &state);
             }
             let certified = look.near.is_none();
             if certified {
@@ -157,7 +158,7 @@ impl<'a> Model<'a> {
             }
             // Rounding may take points in and out for ever.
             idle = if state.likelihood > before + self.rounding(&state, noise) { 0 } else { idle + 1 };
-            let joined = gain > 1.0 + JOINS && idle < 5 && self.join(&mut look, &mut state, z, noise);
+            let joined = ratio > 1.0 + JOINS && idle < 5 && self.join(&mut look, &mut state, z, noise);
             if !joined && (tolerance <= TIGHT || state.rows.is_empty()) {
                 if !certified {
                     let z = self.spread(&state, noise)?;
@@ -166,9 +167,12 @@ impl<'a> Model<'a> {
                 state.near = look.near;
                 return Ok(state);
             }
-            tolerance = if joined { tolerance.min((LOOSE * (gain - 1.0)).max(TIGHT)) } else { TIGHT };
+            tolerance = if joined { tolerance.min((LOOSE * (ratio - 1.0)).max(TIGHT)) } else { TIGHT };
             near = look.near;
         }
+        self.settle(&mut state, noise, TIGHT)?;
+        let z = self.spread(&state, noise)?;
+        state.violation = self.violation(&self.look(None, z.as_ref(), noise), &state);
         Ok(state)
     }
 
@@ -636,6 +640,44 @@ mod tests {
             }
             assert!(worst < 1e-7 && (worst - state.violation).abs() < 1e-7, "{worst} {}", state.violation);
             assert!(state.rows.len() > 10, "{}", state.rows.len());
+        });
+    }
+
+    /// S and Q of the active points, from C itself, some of them without a weight.
+    #[test]
+    fn moments_and_likelihood_are_those_of_the_covariance() {
+        with_model(&toys::clusters(2), 40, |model| {
+            let rows = [3, 11, 25, 40, 70];
+            let weights = [0.4, 0.0, 0.1, 0.0, 0.7];
+            let (noise, n) = (0.05, model.factor.n() as f64);
+            let f = model.factor.rows_of(&rows);
+            let k = dense::product(f.as_ref(), f.transpose());
+            let scaled = Mat::from_fn(5, f.ncols(), |i, j| f[(i, j)] * model.values[j]);
+            let g = dense::product(scaled.as_ref(), f.transpose());
+            let inner = Inner { k, g, n, noise, trace: model.values.iter().sum() };
+            let c = Mat::from_fn(f.ncols(), f.ncols(), |a, b| {
+                let sum: f64 = (0..5).map(|i| weights[i] * f[(i, a)] * f[(i, b)]).sum();
+                sum + if a == b { noise } else { 0.0 }
+            });
+            let l = dense::cholesky(c.as_ref()).unwrap();
+            let mut u = f.transpose().to_owned();
+            dense::solve_lower(l.as_ref(), u.as_mut());
+            dense::solve_lower_transposed(l.as_ref(), u.as_mut());
+            let (s, q) = inner.moments(&weights).unwrap();
+            for i in 0..5 {
+                for j in 0..5 {
+                    let expected: f64 = (0..f.ncols()).map(|a| f[(i, a)] * u[(a, j)]).sum();
+                    assert!((s[(i, j)] - expected).abs() < 1e-9 * s[(i, i)].abs(), "S {i} {j}");
+                    let expected: f64 = (0..f.ncols()).map(|a| u[(a, i)] * model.values[a] * u[(a, j)]).sum();
+                    assert!((q[(i, j)] - expected).abs() < 1e-9 * q[(i, i)].abs(), "Q {i} {j}");
+                }
+            }
+            let mut inverse = Mat::<f64>::identity(f.ncols(), f.ncols());
+            dense::solve_lower(l.as_ref(), inverse.as_mut());
+            let quadratic: f64 = (0..f.ncols()).map(|a| model.values[a] * inverse.col(a).squared_norm_l2()).sum();
+            let determinant: f64 = (0..f.ncols()).map(|a| 2.0 * l[(a, a)].ln() - noise.ln()).sum();
+            let expected = -0.5 * (n * determinant + quadratic);
+            assert!((inner.likelihood(&weights).unwrap() / expected - 1.0).abs() < 1e-10);
         });
     }
 }
