@@ -63,7 +63,7 @@ impl Method for Greedy {
             atoms: factor.rows_of(&candidates),
             lengths: candidates.iter().map(|&i| factor.row(i).iter().map(|v| v * v).sum()).collect(),
             candidates,
-            weights: values.iter().enumerate().map(|(k, v)| if k < leading { *v } else { 0.0 }).collect(),
+            weights: values[..leading].to_vec(),
             passes: self.exchanges,
         };
         let (rows, expansion, settled) = match task.wanted(None)? {
@@ -123,7 +123,7 @@ struct Choice<'a> {
     candidates: Vec<usize>,
     /// … and the rows themselves, in coordinates where T is diagonal …
     atoms: Mat<f64>,
-    /// … with the diagonal as far as it counts.
+    /// … with its diagonal, as far as it counts.
     weights: Vec<f64>,
     /// `‖f_i‖²`
     lengths: Vec<f64>,
@@ -138,34 +138,29 @@ impl Choice<'_> {
 
     /// The first `count` picks, fewer if they span everything.
     fn picks(&self, count: usize) -> Result<Vec<usize>> {
-        let mut left = self.lengths.clone();
-        let mut gains = self.weighted_squares(self.atoms.as_ref());
+        let mut rest = Rest { lengths: self.lengths.clone(), g: self.counting().to_owned() };
         let mut basis = Mat::zeros(self.atoms.ncols(), 0);
         let mut chosen = Vec::new();
         while chosen.len() < count {
             check(self.task.watch, "picks", chosen.len() as f64 / count as f64)?;
-            let ratio = |i: usize| if left[i] > SPANNED * self.lengths[i] { gains[i] / left[i] } else { -1.0 };
-            let best = largest((0..left.len()).map(ratio));
-            if ratio(best) < 0.0 {
+            let gains = self.gains(&rest);
+            let best = largest(gains.iter().copied());
+            if gains[best] < 0.0 {
                 break;
             }
-            let Some(v) = self.direction(best, basis.as_ref()) else {
-                left[best] = 0.0;
-                continue;
-            };
-            chosen.push(best);
-            let tv = Mat::from_fn(v.nrows(), 1, |k, _| self.weights[k] * v[(k, 0)]);
-            let along: f64 = v.col(0).iter().zip(tv.col(0).iter()).map(|(v, tv)| v * tv).sum();
-            let both = dense::beside(v.as_ref(), project_out(&tv, basis.as_ref()).as_ref());
-            let products = dense::product(self.atoms.as_ref(), both.as_ref());
-            for (i, (a, b)) in products.col(0).iter().zip(products.col(1).iter()).enumerate() {
-                gains[i] += a * (a * along - 2.0 * b);
-                left[i] -= a * a;
+            if let Some(v) = self.direction(best, basis.as_ref()) {
+                chosen.push(best);
+                rest = rest.changed(&self.atoms, &v, -1.0);
+                basis = dense::beside(basis.as_ref(), v.as_ref());
             }
-            left[best] = 0.0;
-            basis = dense::beside(basis.as_ref(), v.as_ref());
+            rest.lengths[best] = 0.0;
         }
         Ok(chosen)
+    }
+
+    /// The columns of the rows along which T counts.
+    fn counting(&self) -> MatRef<'_, f64> {
+        self.atoms.as_ref().subcols(0, self.weights.len())
     }
 
     /// The unit vector that row `i` adds to a basis, unless it is in its span.
@@ -176,56 +171,41 @@ impl Choice<'_> {
         (norm * norm > 0.1 * SPANNED * self.lengths[i]).then(|| Mat::from_fn(f.nrows(), 1, |k, _| rest[(k, 0)] / norm))
     }
 
-    /// Exchanges points while that helps.
+    /// `gᵀTg / ‖g‖²` of each row; −1 of those that are spanned.
+    fn gains(&self, rest: &Rest) -> Vec<f64> {
+        let mut sums = vec![0.0; rest.lengths.len()];
+        for (column, weight) in rest.g.col_iter().zip(&self.weights) {
+            sums.iter_mut().zip(column.iter()).for_each(|(sum, g)| *sum += weight * g * g);
+        }
+        let left = rest.lengths.iter().zip(&self.lengths);
+        sums.iter().zip(left).map(|(sum, (left, all))| if *left > SPANNED * all { sum / left } else { -1.0 }).collect()
+    }
+
+    /// Exchanges points while that helps. Without one of them the span loses a direction h, orthogonal to the others: what
+    /// each row would gain in its place follows by one product with h.
     fn exchanged(&self, mut chosen: Vec<usize>) -> Result<(Vec<usize>, Settled)> {
-        for pass in 0..self.passes {
+        let unsettled = |passes| Settled { passes, done: false };
+        for pass in 1..=self.passes {
             check(self.task.watch, "exchanges", pass as f64 / self.passes as f64)?;
+            let Some(mut span) = Span::new(self, &chosen) else { return Ok((chosen, unsettled(pass))) };
             let mut swapped = false;
             for at in 0..chosen.len() {
-                let rest: Vec<usize> = chosen.iter().copied().filter(|&i| i != chosen[at]).collect();
-                let gains = self.gains_beside(&rest);
+                let gains = self.gains(&span.rest.changed(&self.atoms, &span.only(at), 1.0));
                 let best = largest(gains.iter().copied());
-                if gains[best] > (1.0 + PAYS) * gains[chosen[at]] {
-                    chosen[at] = best;
-                    swapped = true;
+                if gains[best] <= (1.0 + PAYS) * gains[chosen[at]] {
+                    continue;
+                }
+                let old = std::mem::replace(&mut chosen[at], best);
+                match Span::new(self, &chosen) {
+                    Some(next) => (span, swapped) = (next, true),
+                    None => chosen[at] = old,
                 }
             }
             if !swapped {
-                return Ok((chosen, Settled { passes: pass + 1, done: true }));
+                return Ok((chosen, Settled { passes: pass, done: true }));
             }
         }
-        Ok((chosen, Settled { passes: self.passes, done: self.passes == 0 }))
-    }
-
-    /// What each row would gain beside `rest`; −1 for those that they span.
-    fn gains_beside(&self, rest: &[usize]) -> Vec<f64> {
-        let mut basis = Mat::zeros(self.atoms.ncols(), 0);
-        for &i in rest {
-            if let Some(v) = self.direction(i, basis.as_ref()) {
-                basis = dense::beside(basis.as_ref(), v.as_ref());
-            }
-        }
-        let along = dense::product(self.atoms.as_ref(), basis.as_ref());
-        let mut left = self.lengths.clone();
-        for column in along.col_iter() {
-            left.iter_mut().zip(column.iter()).for_each(|(left, a)| *left -= a * a);
-        }
-        // gᵀTg = fᵀTf − 2 aᵀVᵀTf + aᵀ(VᵀTV)a, only over the directions that count.
-        let counting = self.weights.iter().take_while(|w| **w > 0.0).count();
-        let mut g = self.atoms.as_ref().subcols(0, counting).to_owned();
-        dense::subtract_product(g.as_mut(), along.as_ref(), basis.as_ref().subrows(0, counting).transpose());
-        let gains = self.weighted_squares(g.as_ref());
-        let ratio = |i: usize| if left[i] > SPANNED * self.lengths[i] { gains[i] / left[i] } else { -1.0 };
-        (0..left.len()).map(ratio).collect()
-    }
-
-    /// `Σ_k t_k g_ik²` of each row, over the columns there are.
-    fn weighted_squares(&self, g: MatRef<f64>) -> Vec<f64> {
-        let mut sums = vec![0.0; g.nrows()];
-        for (column, weight) in g.col_iter().zip(&self.weights).filter(|(_, weight)| **weight > 0.0) {
-            sums.iter_mut().zip(column.iter()).for_each(|(sum, g)| *sum += weight * g * g);
-        }
-        sums
+        Ok((chosen, unsettled(self.passes)))
     }
 
     /// The fewest points, exchanged, that hold the fidelity: on the factor first, then on the data.
@@ -269,6 +249,66 @@ impl Choice<'_> {
 fn sorted(mut rows: Vec<usize>) -> Vec<usize> {
     rows.sort_unstable();
     rows
+}
+
+/// What a span leaves of every row.
+struct Rest {
+    /// `‖g_i‖²`
+    lengths: Vec<f64>,
+    /// g along the directions that count.
+    g: Mat<f64>,
+}
+
+impl Rest {
+    /// When the unit vector `v` joins the span (`sign` −1), or leaves it (+1).
+    fn changed(&self, atoms: &Mat<f64>, v: &Mat<f64>, sign: f64) -> Rest {
+        let along = dense::product(atoms.as_ref(), v.as_ref());
+        let lengths = self.lengths.iter().zip(along.col(0).iter()).map(|(length, a)| length + sign * a * a).collect();
+        let mut g = self.g.clone();
+        for (k, column) in g.col_iter_mut().enumerate() {
+            let step = sign * v[(k, 0)];
+            column.iter_mut().zip(along.col(0).iter()).for_each(|(g, a)| *g += step * a);
+        }
+        Rest { lengths, g }
+    }
+}
+
+/// The span of chosen rows.
+struct Span {
+    /// The rows, m × r, …
+    points: Mat<f64>,
+    /// … and the Cholesky factor of their inner products.
+    l: Mat<f64>,
+    rest: Rest,
+}
+
+impl Span {
+    /// Nothing if they depend on each other.
+    fn new(choice: &Choice, chosen: &[usize]) -> Option<Span> {
+        let points = Mat::from_fn(chosen.len(), choice.atoms.ncols(), |i, k| choice.atoms[(chosen[i], k)]);
+        let l = dense::cholesky(dense::product(points.as_ref(), points.transpose()).as_ref())?;
+        let mut basis = points.clone();
+        dense::solve_lower(l.as_ref(), basis.as_mut());
+        let along = dense::product(choice.atoms.as_ref(), basis.transpose());
+        let mut lengths = choice.lengths.clone();
+        for column in along.col_iter() {
+            lengths.iter_mut().zip(column.iter()).for_each(|(left, a)| *left -= a * a);
+        }
+        let counting = choice.counting();
+        let mut g = counting.to_owned();
+        dense::subtract_product(g.as_mut(), along.as_ref(), basis.as_ref().subcols(0, counting.ncols()));
+        Some(Span { points, l, rest: Rest { lengths, g } })
+    }
+
+    /// The unit vector of the span that is orthogonal to all points but one.
+    fn only(&self, at: usize) -> Mat<f64> {
+        let mut x = Mat::from_fn(self.l.nrows(), 1, |i, _| if i == at { 1.0 } else { 0.0 });
+        dense::solve_lower(self.l.as_ref(), x.as_mut());
+        dense::solve_lower_transposed(self.l.as_ref(), x.as_mut());
+        let h = dense::product(self.points.transpose(), x.as_ref());
+        let norm = h.norm_l2();
+        Mat::from_fn(h.nrows(), 1, |k, _| h[(k, 0)] / norm)
+    }
 }
 
 /// `x − V Vᵀx`
