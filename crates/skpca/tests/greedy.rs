@@ -87,3 +87,15 @@ fn what_q_components_need_is_held_better_by_their_own_gain() {
     let [leading, trace] = ["greedy", "greedy,gain=trace"].map(|method| fit(&points, method, 25).parts().fidelity);
     assert!(leading > trace, "{leading} {trace}");
 }
+
+/// Sixteen hundred rows have a factor of rank 500, which holds less than all of them.
+#[test]
+fn a_fidelity_is_held_on_the_data_not_on_the_factor_alone() {
+    let points = toys::normal(1600, 8, 0);
+    for fidelity in [0.8, 0.9] {
+        let target = Some(Target::Fidelity(fidelity));
+        let fit = Fit { method: "greedy,rank=100".parse().unwrap(), components: Some(Q), target, ..Fit::default() };
+        let model = fit.run(&points, None, &()).unwrap();
+        assert!(model.parts().fidelity >= fidelity, "{fidelity}: {} with {}", model.parts().fidelity, model.m());
+    }
+}

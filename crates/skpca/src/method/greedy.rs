@@ -237,10 +237,17 @@ impl Choice<'_> {
         loop {
             let rows = self.rows(&best.0);
             let expansion = self.task.expansion(&rows, None)?;
-            if high >= picks.len() || self.task.fidelity(&rows, &expansion)? >= fidelity {
+            if self.task.fidelity(&rows, &expansion)? >= fidelity {
                 return Ok((rows, expansion, best.1));
             }
-            high = (high + 1 + high / 20).min(picks.len());
+            high += 1 + high / 20;
+            if high > picks.len() {
+                picks = self.picks(2 * high)?;
+            }
+            if high > picks.len() {
+                // The picks span all there is; rounding alone is missing.
+                return Ok((rows, expansion, best.1));
+            }
             best = self.exchanged(picks[..high].to_vec())?;
         }
     }
