@@ -146,6 +146,8 @@ const PARAMETERS: &[(&str, &str)] = &[
     ("alpha", "the share of the variance that may be lost"),
     ("split", "half: half of alpha for points, half for components, as in the paper; sharp: the bound is alpha itself"),
     ("noise", "σ²; the smaller, the more points"),
+    ("steps", "expansion: steps of the optimiser at most [default: 200]"),
+    ("rows", "expansion: rows that are seen while points move [default: 2000]"),
     ("gain", "greedy: leading counts what the leading q eigenvectors hold, trace all variance"),
     ("exchanges", "greedy: passes in which each point may be exchanged for a better one [default: 10]"),
 ];

@@ -136,34 +136,44 @@ impl Fit {
     }
 
     fn assemble(&self, task: &Task, columns: Columns, solution: Solution) -> Result<Model> {
-        let Solution { method, support: Support::Rows(chosen), expansion, density, fewer, mut report } = solution;
-        let rows: Vec<usize> = expansion.kept.iter().map(|&i| chosen[i]).collect();
+        let Solution { method, support: chosen, expansion, density, fewer, mut report } = solution;
         let n = task.points.n();
+        let (count, m) = (chosen.len(), expansion.kept.len());
         let found = expansion.values.len();
         if found == 0 {
             return Err(Error::NoVariance { why: method::NO_VARIANCE.into() });
         }
         if let Some(asked) = self.components.filter(|asked| *asked > found) {
-            let why = match self.target == Some(Target::Support(found)) && rows.len() == found {
+            let why = match self.target == Some(Target::Support(found)) && m == found {
                 true => "as many as points are kept",
                 false => "the data have no higher rank",
             };
             report.notes.push(format!("{asked} components asked for, {found} found: {why}"));
         }
-        if let Some(Target::Support(asked)) = self.target.filter(|t| *t != Target::Support(rows.len())) {
-            let m = rows.len();
-            let why = if m < chosen.len() { DEPENDENT } else { fewer };
+        if let Some(Target::Support(asked)) = self.target.filter(|t| *t != Target::Support(m)) {
+            let why = if m < count { DEPENDENT } else { fewer };
             report.notes.push(format!("{asked} support points asked for, {m} kept: {why}"));
         }
-        let fidelity = task.fidelity(&chosen, &expansion)?;
+        let (rows, support, fidelity) = match chosen {
+            Support::Rows(chosen) => {
+                let fidelity = task.fidelity(&chosen, &expansion)?;
+                let rows: Vec<usize> = expansion.kept.iter().map(|&i| chosen[i]).collect();
+                let support = task.points.select(&rows);
+                (Some(rows), support, fidelity)
+            }
+            Support::Points(points) => {
+                let fidelity = task.fidelity_of(&points, &expansion)?;
+                (None, points.select(&expansion.kept), fidelity)
+            }
+        };
         if let Some(Target::Fidelity(asked)) = self.target.filter(|t| matches!(t, Target::Fidelity(f) if fidelity < *f))
         {
             report.notes.push(format!("fidelity {asked} asked for, {fidelity:.6} reached"));
         }
-        report.chosen = chosen.len();
+        report.chosen = count;
         report.residual_trace = share(expansion.residual_trace, expansion.trace);
         let projected: f64 = expansion.means.iter().zip(&expansion.mean).map(|(a, b)| a * b).sum();
-        let mean_lost = match task.center && rows.len() < n {
+        let mean_lost = match task.center && (m < n || rows.is_none()) {
             true => mean_lost(task, projected, expansion.residual_trace),
             false => 0.0,
         };
@@ -171,8 +181,8 @@ impl Fit {
             method,
             kernel: task.kernel.spec(),
             columns,
-            support: task.points.select(&rows),
-            rows: Some(rows),
+            support,
+            rows,
             coefficients: expansion.coefficients,
             frame: expansion.frame,
             density,

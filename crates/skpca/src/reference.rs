@@ -71,12 +71,12 @@ impl Reference {
         Reference { rows: Random::new(seed, 5).sample(n, ROWS), captured, center, whole: true }
     }
 
-    /// The fidelity of components over the points `support` (rows of `points`).
+    /// The fidelity of components over the points `support`.
     pub(crate) fn fidelity(
         &self,
         kernel: &Arc<dyn Kernel>,
         points: &Points,
-        support: &[usize],
+        support: &Points<'static>,
         expansion: &Expansion,
     ) -> f64 {
         if self.captured <= 0.0 {
@@ -85,8 +85,7 @@ impl Reference {
         if self.whole {
             return expansion.captured / self.captured;
         }
-        let kept: Vec<usize> = expansion.kept.iter().map(|&i| support[i]).collect();
-        let basis = Basis::new(kernel.clone(), points.select(&kept));
+        let basis = Basis::new(kernel.clone(), support.select(&expansion.kept));
         let orthonormal = match &expansion.frame {
             Some(frame) => dense::product(expansion.coefficients.as_ref(), frame.as_ref()),
             None => expansion.coefficients.clone(),

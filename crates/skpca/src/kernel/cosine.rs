@@ -34,6 +34,11 @@ impl Kernel for Cosine {
         Spec::new("cosine")
     }
 
+    fn add_gradient(&self, z: &[f64], x: &[f64], weight: f64, out: &mut [f64]) {
+        let (a, b, value) = (inverse_norm(z), inverse_norm(x), self.eval(z, x));
+        out.iter_mut().zip(z.iter().zip(x)).for_each(|(out, (z, x))| *out += weight * a * (b * x - value * a * z));
+    }
+
     fn rank(&self, d: usize) -> usize {
         d
     }

@@ -33,4 +33,18 @@ impl Kernel for Laplacian {
     fn spec(&self) -> Spec {
         Spec::new("laplacian").with("gamma", self.gamma)
     }
+
+    fn add_gradient(&self, z: &[f64], x: &[f64], weight: f64, out: &mut [f64]) {
+        // On a kink, where a coordinate is equal, its derivative is taken as zero.
+        let step = -self.gamma * weight * self.eval(z, x);
+        for (out, (z, x)) in out.iter_mut().zip(z.iter().zip(x)) {
+            *out += if z > x {
+                step
+            } else if z < x {
+                -step
+            } else {
+                0.0
+            };
+        }
+    }
 }

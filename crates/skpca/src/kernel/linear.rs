@@ -24,6 +24,10 @@ impl Kernel for Linear {
         Spec::new("linear")
     }
 
+    fn add_gradient(&self, _: &[f64], x: &[f64], weight: f64, out: &mut [f64]) {
+        out.iter_mut().zip(x).for_each(|(out, x)| *out += weight * x);
+    }
+
     fn rank(&self, d: usize) -> usize {
         d
     }

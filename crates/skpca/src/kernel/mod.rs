@@ -31,6 +31,9 @@ pub trait Kernel: Debug + Send + Sync {
     /// Name and parameters, every rule resolved to a number.
     fn spec(&self) -> Spec;
 
+    /// Adds `weight · ∂k(z, x)/∂z` to `out`.
+    fn add_gradient(&self, z: &[f64], x: &[f64], weight: f64, out: &mut [f64]);
+
     /// The dimension of feature space over d columns, or more: no factor has a higher rank.
     fn rank(&self, _d: usize) -> usize {
         usize::MAX

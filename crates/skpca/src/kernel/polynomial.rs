@@ -44,6 +44,12 @@ impl Kernel for Polynomial {
         Spec::new("polynomial").with("gamma", self.gamma).with("degree", self.degree).with("coef0", self.coef0)
     }
 
+    fn add_gradient(&self, z: &[f64], x: &[f64], weight: f64, out: &mut [f64]) {
+        let inner = self.gamma * dot(z, x) + self.coef0;
+        let step = weight * self.gamma * f64::from(self.degree) * inner.powi(self.degree - 1);
+        out.iter_mut().zip(x).for_each(|(out, x)| *out += step * x);
+    }
+
     /// Monomials of d variables up to the degree.
     fn rank(&self, d: usize) -> usize {
         (1..=self.degree as usize).fold(1_usize, |count, k| count.saturating_mul(d + k) / k)

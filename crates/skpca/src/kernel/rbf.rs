@@ -33,4 +33,9 @@ impl Kernel for Rbf {
     fn spec(&self) -> Spec {
         Spec::new("rbf").with("gamma", self.gamma)
     }
+
+    fn add_gradient(&self, z: &[f64], x: &[f64], weight: f64, out: &mut [f64]) {
+        let step = -2.0 * self.gamma * weight * self.eval(z, x);
+        out.iter_mut().zip(z.iter().zip(x)).for_each(|(out, (z, x))| *out += step * (z - x));
+    }
 }

@@ -34,4 +34,10 @@ impl Kernel for Sigmoid {
     fn spec(&self) -> Spec {
         Spec::new("sigmoid").with("gamma", self.gamma).with("coef0", self.coef0)
     }
+
+    fn add_gradient(&self, z: &[f64], x: &[f64], weight: f64, out: &mut [f64]) {
+        let value = self.eval(z, x);
+        let step = weight * self.gamma * (1.0 - value * value);
+        out.iter_mut().zip(x).for_each(|(out, x)| *out += step * x);
+    }
 }

@@ -54,18 +54,10 @@ impl Method for Greedy {
     fn fit(&self, task: &mut Task) -> Result<Solution> {
         let task = &*task;
         let n = task.points.n();
-        let (factor, values) = task.principal(usual_rank(self.rank, n, task.target))?;
         let support = if let Some(Target::Support(m)) = task.target { m } else { 0 };
-        let candidates = Random::new(task.seed, 15).sample(n, CANDIDATES.max(CANDIDATES_A_POINT * support));
+        let (factor, values) = task.principal(usual_rank(self.rank, n, task.target))?;
         let leading = values.len().min(if self.gain == "leading" { task.q } else { values.len() });
-        let choice = Choice {
-            task,
-            atoms: factor.rows_of(&candidates),
-            lengths: candidates.iter().map(|&i| factor.row(i).iter().map(|v| v * v).sum()).collect(),
-            candidates,
-            weights: values[..leading].to_vec(),
-            passes: self.exchanges,
-        };
+        let choice = Choice::new(task, &factor, &values[..leading], support, self.exchanges);
         let (rows, expansion, settled) = match task.wanted(None)? {
             Some(Target::Fidelity(fidelity)) => choice.smallest(&factor, &values, fidelity)?,
             _ => {
@@ -110,14 +102,14 @@ impl Method for Greedy {
 
 /// How exchanges ended.
 #[derive(Clone, Copy)]
-struct Settled {
+pub(super) struct Settled {
     passes: usize,
     /// Whether no exchange helped any more.
     done: bool,
 }
 
 /// The rows to choose among.
-struct Choice<'a> {
+pub(super) struct Choice<'a> {
     task: &'a Task<'a>,
     /// Numbers of the rows, increasing …
     candidates: Vec<usize>,
@@ -130,14 +122,21 @@ struct Choice<'a> {
     passes: usize,
 }
 
-impl Choice<'_> {
+impl<'a> Choice<'a> {
+    pub(super) fn new(task: &'a Task<'a>, factor: &Factor, values: &[f64], m: usize, passes: usize) -> Choice<'a> {
+        let candidates = Random::new(task.seed, 15).sample(factor.n(), CANDIDATES.max(CANDIDATES_A_POINT * m));
+        let atoms = factor.rows_of(&candidates);
+        let lengths = (0..atoms.nrows()).map(|i| atoms.row(i).squared_norm_l2()).collect();
+        Choice { task, candidates, atoms, weights: values.to_vec(), lengths, passes }
+    }
+
     /// Numbers of rows, increasing, of places among the candidates.
-    fn rows(&self, chosen: &[usize]) -> Vec<usize> {
+    pub(super) fn rows(&self, chosen: &[usize]) -> Vec<usize> {
         sorted(chosen.iter().map(|&i| self.candidates[i]).collect())
     }
 
     /// The first `count` picks, fewer if they span everything.
-    fn picks(&self, count: usize) -> Result<Vec<usize>> {
+    pub(super) fn picks(&self, count: usize) -> Result<Vec<usize>> {
         let mut rest = Rest { lengths: self.lengths.clone(), g: self.counting().to_owned() };
         let mut basis = Mat::zeros(self.atoms.ncols(), 0);
         let mut chosen = Vec::new();
@@ -183,7 +182,7 @@ impl Choice<'_> {
 
     /// Exchanges points while that helps. Without one of them the span loses a direction h, orthogonal to the others: what
     /// each row would gain in its place follows by one product with h.
-    fn exchanged(&self, mut chosen: Vec<usize>) -> Result<(Vec<usize>, Settled)> {
+    pub(super) fn exchanged(&self, mut chosen: Vec<usize>) -> Result<(Vec<usize>, Settled)> {
         let unsettled = |passes| Settled { passes, done: false };
         for pass in 1..=self.passes {
             check(self.task.watch, "exchanges", pass as f64 / self.passes as f64)?;

@@ -8,6 +8,7 @@ mod alternation;
 mod elastic_net;
 mod energy;
 mod exact;
+mod expansion;
 mod greedy;
 mod l1;
 mod l21;
@@ -174,12 +175,22 @@ impl Task<'_> {
         }
     }
 
+    /// The best components in the span of any points.
+    pub(crate) fn expansion_of(&self, support: &Points<'static>) -> Result<Expansion> {
+        Span::new(self.kernel, self.points, support, self.center, self.watch)?.best(self.q)
+    }
+
     /// The share of exact kernel PCA's captured variance that components over `rows` capture.
     pub(crate) fn fidelity(&self, rows: &[usize], expansion: &Expansion) -> Result<f64> {
         match expansion.kept.len() == self.points.n() && expansion.frame.is_none() {
             true => Ok(1.0),
-            false => Ok(self.reference()?.fidelity(self.kernel, self.points, rows, expansion)),
+            false => self.fidelity_of(&self.points.select(rows), expansion),
         }
+    }
+
+    /// The same of components over any points.
+    pub(crate) fn fidelity_of(&self, support: &Points<'static>, expansion: &Expansion) -> Result<f64> {
+        Ok(self.reference()?.fidelity(self.kernel, self.points, support, expansion))
     }
 
     /// What exact kernel PCA captures, computed on first use.
@@ -193,10 +204,20 @@ impl Task<'_> {
 }
 
 /// Where the support comes from.
-#[derive(Clone, Debug, PartialEq)]
 pub(crate) enum Support {
     /// Rows of the training data, increasing.
     Rows(Vec<usize>),
+    /// Points of the method's own.
+    Points(Points<'static>),
+}
+
+impl Support {
+    pub(crate) fn len(&self) -> usize {
+        match self {
+            Support::Rows(rows) => rows.len(),
+            Support::Points(points) => points.n(),
+        }
+    }
 }
 
 /// A method's answer.
@@ -255,6 +276,7 @@ pub const METHODS: &[Entry] = &[
     energy::ENTRY,
     likelihood::ENTRY,
     greedy::ENTRY,
+    expansion::ENTRY,
 ];
 
 /// Builds the method that `spec` names.

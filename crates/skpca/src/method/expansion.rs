@@ -1,0 +1,376 @@
+//! Free expansion vectors (Li & Gao 2011): the points themselves are moved until their span captures most.
+//!
+//! ```text
+//! W(Z) = Σ_{k ≤ q} λ_k,   C b = λ K_zz b,  bᵀK_zz b = 1,   C = Σ_j (k_z(x_j) − μ)(k_z(x_j) − μ)ᵀ
+//! ∂W/∂z_i = 2 Σ_j (Σ_k b_ik y_jk) ∂k(z_i, x_j) − 2 Σ_l (Σ_k λ_k b_ik b_lk) ∂k(z_i, z_l),   y_jk = b_kᵀ(k_z(x_j) − μ)
+//! ```
+//!
+//! L-BFGS from the points that `greedy` chooses; every step raises W. With many rows it sees a sample of them, and the
+//! components are those of all rows in the end. A limited-memory method of our own, fifty lines: the crates that have one want
+//! the problem in their own vector types and cannot be interrupted between evaluations.
+
+use std::sync::Arc;
+
+use faer::Mat;
+
+use super::greedy::Choice;
+use super::{DEPENDENT, Entry, Method, Report, Size, Solution, Support, Target, Task, usual_rank};
+use crate::blocks;
+use crate::dense;
+use crate::error::{Error, Result};
+use crate::gram::Basis;
+use crate::kernel::Kernel;
+use crate::points::Points;
+use crate::random::Random;
+use crate::spec::Spec;
+use crate::spectrum::{Expansion, ritz};
+use crate::watch::{Watch, check};
+
+/// Rows that are seen while points move.
+const ROWS: usize = 2000;
+/// Steps of L-BFGS at most.
+const STEPS: usize = 200;
+/// It ends when so many steps together raise W by less than this share.
+const PATIENCE: usize = 5;
+const RISE: f64 = 1e-5;
+/// Steps that the curvature is remembered of.
+const MEMORY: usize = 10;
+/// Halvings of a step before it is given up.
+const HALVINGS: usize = 20;
+/// The first step moves a coordinate by this much, at most.
+const FIRST: f64 = 0.1;
+/// Passes of exchanges of the points it starts from.
+const EXCHANGES: usize = 5;
+
+pub(super) const ENTRY: Entry = Entry {
+    name: "expansion",
+    about: "points that are moved until their span captures most, the smallest models (Li & Gao); steps (of the optimiser, at \
+            most), rows (seen while points move), rank (of the factor that the start is chosen with)",
+    build: |fields| {
+        let rows = fields.count("rows")?.unwrap_or(ROWS);
+        if rows < 2 {
+            return Err(Error::parameter("rows", rows, "a whole number from 2"));
+        }
+        Ok(Box::new(Free { steps: fields.count("steps")?.unwrap_or(STEPS), rows, rank: fields.count("rank")? }))
+    },
+};
+
+#[derive(Debug)]
+struct Free {
+    steps: usize,
+    rows: usize,
+    rank: Option<usize>,
+}
+
+impl Method for Free {
+    fn fit(&self, task: &mut Task) -> Result<Solution> {
+        let task = &*task;
+        let n = task.points.n();
+        let (factor, values) = task.principal(usual_rank(self.rank, n, task.target))?;
+        let leading = task.q.min(values.len());
+        let m = if let Some(Target::Support(m)) = task.target { m } else { 0 };
+        let start = Choice::new(task, &factor, &values[..leading], m, EXCHANGES);
+        let sample = task.points.select(&Random::new(task.seed, 16).sample(n, self.rows.max(10 * m)));
+        let problem = Problem::new(task, sample);
+        let search = Search { method: self, task, start, problem };
+        let moved = match task.wanted(None)? {
+            Some(Target::Fidelity(fidelity)) => search.smallest(fidelity)?,
+            // Independent rows that span everything: there is nothing to move.
+            _ if m >= factor.rank() => {
+                let support = task.points.select(&factor.pivots);
+                let expansion = task.expansion_of(&support)?;
+                Moved { support, expansion, steps: 0, converged: true }
+            }
+            _ => search.moved(m)?,
+        };
+        let report = Report {
+            objective: Some(moved.expansion.captured / n as f64),
+            rounds: moved.steps,
+            converged: moved.converged,
+            ..Report::default()
+        };
+        Ok(Solution {
+            method: Spec::new("expansion")
+                .with("steps", self.steps)
+                .with("rows", self.rows)
+                .with("rank", factor.rank()),
+            support: Support::Points(moved.support),
+            expansion: moved.expansion,
+            density: None,
+            fewer: DEPENDENT,
+            report,
+        })
+    }
+
+    fn memory(&self, size: &Size) -> usize {
+        let rank = usual_rank(self.rank, size.n, size.support.map(Target::Support)).min(size.dimension);
+        let m = size.support.unwrap_or(2 * size.q).min(size.n);
+        8 * (size.n * (rank + 2) + 6 * rank * rank + self.rows.max(10 * m) * size.d + m * (30 * size.d + 8 * m))
+    }
+}
+
+/// Points where they came to rest.
+struct Moved {
+    support: Points<'static>,
+    expansion: Expansion,
+    steps: usize,
+    converged: bool,
+}
+
+struct Search<'a> {
+    method: &'a Free,
+    task: &'a Task<'a>,
+    start: Choice<'a>,
+    problem: Problem<'a>,
+}
+
+impl Search<'_> {
+    /// `m` points, from the best rows.
+    fn moved(&self, m: usize) -> Result<Moved> {
+        let (chosen, _) = self.start.exchanged(self.start.picks(m)?)?;
+        let start = self.task.points.select(&self.start.rows(&chosen));
+        let (support, steps, converged) = self.problem.climb(start, self.method.steps, self.task.watch)?;
+        let expansion = self.task.expansion_of(&support)?;
+        Ok(Moved { support, expansion, steps, converged })
+    }
+
+    /// The fewest points that hold the fidelity: growing, then bisection.
+    fn smallest(&self, fidelity: f64) -> Result<Moved> {
+        let n = self.task.points.n();
+        let holds = |moved: &Moved| -> Result<bool> {
+            Ok(self.task.fidelity_of(&moved.support, &moved.expansion)? >= fidelity)
+        };
+        let (mut low, mut high) = (0, self.task.q.min(n));
+        let mut best = self.moved(high)?;
+        while !holds(&best)? {
+            let reached = best.support.n();
+            if high == n || reached < high {
+                // All rows there are, or as many as are independent.
+                return Ok(best);
+            }
+            (low, high) = (high, (high + 1 + high / 2).min(n));
+            best = self.moved(high)?;
+        }
+        while low + 1 < high {
+            let middle = (low + high) / 2;
+            let tried = self.moved(middle)?;
+            match holds(&tried)? {
+                true => (high, best) = (middle, tried),
+                false => low = middle,
+            }
+        }
+        Ok(best)
+    }
+}
+
+/// W and its gradient over some rows.
+struct Problem<'a> {
+    kernel: &'a Arc<dyn Kernel>,
+    x: Points<'static>,
+    q: usize,
+    center: bool,
+    /// Columns that do not vary: points keep their values there.
+    constant: Vec<bool>,
+}
+
+impl<'a> Problem<'a> {
+    fn new(task: &'a Task<'a>, x: Points<'static>) -> Problem<'a> {
+        let constant = (0..x.d()).map(|k| x.rows().all(|row| row[k] == x.row(0)[k])).collect();
+        Problem { kernel: task.kernel, x, q: task.q, center: task.center, constant }
+    }
+
+    /// W(Z) and ∂W/∂Z, the latter in the order of Z's values.
+    fn value(&self, z: &Points<'static>) -> Result<(f64, Vec<f64>)> {
+        let best = ritz(self.kernel, &self.x, z, self.q, self.center, &())?;
+        let (d, q) = (z.d(), best.values.len());
+        let points = z.select(&best.kept);
+        let (m, b) = (points.n(), &best.coefficients);
+        let basis = Basis::centred(self.kernel.clone(), points.clone(), best.means.clone());
+        let mut inner = blocks::sum(
+            self.x.n(),
+            || vec![0.0; m * d],
+            |sum, rows| {
+                let x = self.x.slice(rows.clone());
+                let y = basis.product(&x, &basis.weights(b.clone()), crate::gram::Precision::Double);
+                let y = Mat::from_fn(rows.len(), q, |j, k| 2.0 * y[j * q + k]);
+                let weights = dense::product(y.as_ref(), b.transpose());
+                for (i, out) in sum.chunks_exact_mut(d).enumerate() {
+                    for j in 0..rows.len() {
+                        self.kernel.add_gradient(points.row(i), x.row(j), weights[(j, i)], out);
+                    }
+                }
+            },
+            |a, b| a.iter_mut().zip(b).for_each(|(a, b)| *a += b),
+        );
+        for (i, out) in inner.chunks_exact_mut(d).enumerate() {
+            for l in 0..m {
+                let weight: f64 = (0..q).map(|k| best.values[k] * b[(i, k)] * b[(l, k)]).sum();
+                self.kernel.add_gradient(points.row(i), points.row(l), -2.0 * weight, out);
+            }
+        }
+        // Points that others express have no say.
+        let mut gradient = vec![0.0; z.n() * d];
+        for (&i, from) in best.kept.iter().zip(inner.chunks_exact(d)) {
+            for (k, (to, from)) in gradient[i * d..][..d].iter_mut().zip(from).enumerate() {
+                *to = if self.constant[k] { 0.0 } else { *from };
+            }
+        }
+        Ok((best.captured, gradient))
+    }
+
+    /// L-BFGS with backtracking: where W stops rising, the number of steps, and whether it came to rest.
+    fn climb(&self, start: Points<'static>, steps: usize, watch: &dyn Watch) -> Result<(Points<'static>, usize, bool)> {
+        let d = start.d();
+        let (mut z, (mut w, mut g)) = (start.values().to_vec(), self.value(&start)?);
+        let mut memory: Vec<(Vec<f64>, Vec<f64>)> = Vec::new();
+        let mut history = vec![w];
+        for step in 0..steps {
+            check(watch, "moving points", step as f64 / steps as f64)?;
+            let mut direction = quasi_newton(&g, &memory);
+            if memory.is_empty() {
+                let largest = direction.iter().fold(0.0_f64, |m, v| m.max(v.abs()));
+                if largest == 0.0 {
+                    return Ok((Points::new(d, z)?, step, true));
+                }
+                direction.iter_mut().for_each(|v| *v *= FIRST / largest);
+            }
+            let slope = dot(&direction, &g);
+            let tried = (0..HALVINGS).find_map(|halvings| {
+                let t = 0.5_f64.powi(halvings as i32);
+                let next: Vec<f64> = z.iter().zip(&direction).map(|(z, v)| z + t * v).collect();
+                let points = Points::new(d, next.clone()).ok()?;
+                let (value, gradient) = self.value(&points).ok()?;
+                (value >= w + 1e-4 * t * slope && value.is_finite()).then_some((next, value, gradient))
+            });
+            let Some((next, value, gradient)) = tried else {
+                if memory.is_empty() {
+                    return Ok((Points::new(d, z)?, step, true));
+                }
+                // The memory misleads: once more along the gradient.
+                memory.clear();
+                continue;
+            };
+            let moved: Vec<f64> = next.iter().zip(&z).map(|(a, b)| a - b).collect();
+            // W is maximised: curvature is positive where the gradient falls.
+            let fallen: Vec<f64> = g.iter().zip(&gradient).map(|(a, b)| a - b).collect();
+            if dot(&moved, &fallen) > 1e-10 * dot(&moved, &moved).sqrt() * dot(&fallen, &fallen).sqrt() {
+                memory.push((moved, fallen));
+                if memory.len() > MEMORY {
+                    memory.remove(0);
+                }
+            }
+            (z, w, g) = (next, value, gradient);
+            history.push(w);
+            let before = history.len().checked_sub(PATIENCE + 1).map(|at| history[at]);
+            if before.is_some_and(|before| w - before <= RISE * w) {
+                return Ok((Points::new(d, z)?, step + 1, true));
+            }
+        }
+        Ok((Points::new(d, z)?, steps, false))
+    }
+}
+
+fn dot(a: &[f64], b: &[f64]) -> f64 {
+    a.iter().zip(b).map(|(a, b)| a * b).sum()
+}
+
+/// The two-loop recursion: H g, H the inverse curvature remembered.
+fn quasi_newton(g: &[f64], memory: &[(Vec<f64>, Vec<f64>)]) -> Vec<f64> {
+    let mut direction = g.to_vec();
+    let mut shares = Vec::with_capacity(memory.len());
+    for (moved, fallen) in memory.iter().rev() {
+        let share = dot(moved, &direction) / dot(moved, fallen);
+        direction.iter_mut().zip(fallen).for_each(|(v, y)| *v -= share * y);
+        shares.push(share);
+    }
+    if let Some((moved, fallen)) = memory.last() {
+        let scale = dot(moved, fallen) / dot(fallen, fallen);
+        direction.iter_mut().for_each(|v| *v *= scale);
+    }
+    for ((moved, fallen), share) in memory.iter().zip(shares.iter().rev()) {
+        let back = dot(fallen, &direction) / dot(moved, fallen);
+        direction.iter_mut().zip(moved).for_each(|(v, s)| *v += (share - back) * s);
+    }
+    direction
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::kernel::{self, KERNELS};
+    use crate::toys;
+
+    fn problem<'a>(kernel: &'a Arc<dyn Kernel>, x: &Points, center: bool) -> Problem<'a> {
+        let x = x.slice(0..x.n()).into_owned();
+        Problem { kernel, constant: vec![false; x.d()], x, q: 2, center }
+    }
+
+    #[test]
+    fn the_gradient_agrees_with_differences_for_every_kernel() {
+        let x = toys::normal(60, 3, 0);
+        let far = toys::normal(5, 3, 1);
+        // Two points that nearly coincide.
+        let mut close = far.values().to_vec();
+        (0..3).for_each(|k| close[3 + k] = close[k] + 1e-2 * (k + 1) as f64);
+        for entry in KERNELS {
+            // tanh is nearly linear, and so positive semi-definite, on small arguments only.
+            let spec = match entry.name {
+                "sigmoid" => "sigmoid,gamma=1e-3,coef0=0".parse().unwrap(),
+                name => Spec::new(name),
+            };
+            let kernel = kernel::build(&spec, &x, 0).unwrap();
+            for (name, values) in [("far", far.values()), ("close", &close[..])] {
+                // The linear kernels have three dimensions: more points would leave nothing to gain.
+                let m = if kernel.rank(3) == 3 || entry.name == "sigmoid" { 2 } else { 5 };
+                for center in [true, false] {
+                    let problem = problem(&kernel, &x, center);
+                    let at = |values: &[f64]| problem.value(&Points::new(3, values.to_vec()).unwrap()).unwrap();
+                    let z = values[..3 * m].to_vec();
+                    let (_, gradient) = at(&z);
+                    let size = gradient.iter().fold(0.0_f64, |m, g| m.max(g.abs()));
+                    for (i, found) in gradient.iter().enumerate() {
+                        let moved = |by: f64| {
+                            let mut z = z.clone();
+                            z[i] += by;
+                            at(&z).0
+                        };
+                        let step = 1e-4;
+                        let (near, twice) = (moved(step) - moved(-step), moved(2.0 * step) - moved(-2.0 * step));
+                        let expected = (8.0 * near - twice) / (12.0 * step);
+                        let case = format!("{spec} {name} {center} {i}: {found} {expected}");
+                        assert!((found - expected).abs() < 1e-6 * size.max(1e-3), "{case}");
+                    }
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn every_step_climbs_and_none_above_exact_kernel_pca() {
+        let x = toys::parabola(0);
+        let kernel = kernel::build(&Spec::new("rbf"), &x, 0).unwrap();
+        let problem = problem(&kernel, &x, true);
+        let start = x.select(&[3, 77, 150, 301]);
+        let all: Vec<usize> = (0..x.n()).collect();
+        let (exact, _) = problem.value(&x.select(&all)).unwrap();
+        let mut last = problem.value(&start).unwrap().0;
+        for steps in 1..30 {
+            let (z, ..) = problem.climb(start.clone(), steps, &()).unwrap();
+            let (w, _) = problem.value(&z).unwrap();
+            assert!(w >= last * (1.0 - 1e-12) && w <= exact * (1.0 + 1e-9), "{steps}: {w} after {last}, {exact}");
+            last = w;
+        }
+        assert!(last > 0.95 * exact, "{last} {exact}");
+    }
+
+    #[test]
+    fn a_constant_column_stays_as_it_is() {
+        let values: Vec<f64> = toys::parabola(1).rows().flat_map(|row| [row[0], 3.0, row[1]]).collect();
+        let x = Points::new(3, values).unwrap();
+        let kernel = kernel::build(&"polynomial,gamma=1".parse().unwrap(), &x, 0).unwrap();
+        let problem = Problem { constant: vec![false, true, false], ..problem(&kernel, &x, true) };
+        let (z, steps, _) = problem.climb(x.select(&[1, 2, 3]), 20, &()).unwrap();
+        assert!(steps > 1 && z.rows().all(|row| row[1] == 3.0));
+        assert!(z.row(0) != x.row(1), "the others move");
+    }
+}
