@@ -28,6 +28,8 @@ use crate::watch::{Watch, check};
 
 /// ρ − 1 of the active points at which Newton stops, at first …
 const LOOSE: f64 = 0.03;
+/// … before all points are looked at …
+const MIDDLE: f64 = 1e-4;
 /// … and at last.
 const TIGHT: f64 = 1e-9;
 /// A point joins where ρ − 1 is above this.
@@ -147,6 +149,11 @@ impl<'a> Model<'a> {
             let everything = near.is_none();
             let mut look = self.look(near.take(), z.as_ref(), noise);
             let mut ratio = self.largest_ratio(&look, &state);
+            if ratio <= 1.0 + JOINS && !everything && tolerance > MIDDLE {
+                // A look at all points is dear: first settle among the near ones.
+                (tolerance, near) = (MIDDLE, look.near);
+                continue;
+            }
             if ratio <= 1.0 + JOINS && !everything {
                 look = self.look(None, z.as_ref(), noise);
                 ratio = self.largest_ratio(&look, &state);
@@ -259,8 +266,16 @@ impl<'a> Model<'a> {
 
     /// The largest ρ of a point that is not active.
     fn largest_ratio(&self, look: &Look, state: &State) -> f64 {
-        let outside = (0..look.s.len()).filter(|&i| state.rows.binary_search(&look.row(i)).is_err());
-        outside.map(|i| self.ratio(look, i)).fold(0.0, f64::max)
+        let mut active = state.rows.iter().copied().peekable();
+        let mut largest: f64 = 0.0;
+        for i in 0..look.s.len() {
+            let row = look.row(i);
+            while active.next_if(|&next| next < row).is_some() {}
+            if active.peek() != Some(&row) {
+                largest = largest.max(self.ratio(look, i));
+            }
+        }
+        largest
     }
 
     fn violation(&self, look: &Look, state: &State) -> f64 {
