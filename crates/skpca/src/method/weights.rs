@@ -28,9 +28,7 @@ use crate::watch::{Watch, check};
 
 /// ρ − 1 of the active points at which Newton stops, at first …
 const LOOSE: f64 = 0.03;
-/// … before all points are looked at …
-const MIDDLE: f64 = 1e-4;
-/// … and at last.
+/// … and before all points are looked at, where there are many, or at last.
 const TIGHT: f64 = 1e-9;
 /// A point joins where ρ − 1 is above this.
 const JOINS: f64 = 1e-9;
@@ -149,9 +147,9 @@ impl<'a> Model<'a> {
             let everything = near.is_none();
             let mut look = self.look(near.take(), z.as_ref(), noise);
             let mut ratio = self.largest_ratio(&look, &state);
-            if ratio <= 1.0 + JOINS && !everything && tolerance > MIDDLE {
+            if ratio <= 1.0 + JOINS && !everything && tolerance > TIGHT {
                 // A look at all points is dear: first settle among the near ones.
-                (tolerance, near) = (MIDDLE, look.near);
+                (tolerance, near) = (TIGHT, look.near);
                 continue;
             }
             if ratio <= 1.0 + JOINS && !everything {
