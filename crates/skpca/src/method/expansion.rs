@@ -18,7 +18,7 @@ use super::{DEPENDENT, Entry, Method, Report, Size, Solution, Support, Target, T
 use crate::blocks;
 use crate::dense;
 use crate::error::{Error, Result};
-use crate::gram::Basis;
+use crate::gram::{Basis, Precision};
 use crate::kernel::Kernel;
 use crate::points::Points;
 use crate::random::Random;
@@ -179,19 +179,24 @@ impl<'a> Problem<'a> {
         Problem { kernel: task.kernel, x, q: task.q, center: task.center, constant }
     }
 
-    /// W(Z) and ∂W/∂Z, the latter in the order of Z's values.
-    fn value(&self, z: &Points<'static>) -> Result<(f64, Vec<f64>)> {
-        let best = ritz(self.kernel, &self.x, z, self.q, self.center, &())?;
+    /// The best components in the span of Z: W(Z) is what they capture.
+    fn best(&self, z: &Points<'static>) -> Result<Expansion> {
+        ritz(self.kernel, &self.x, z, self.q, self.center, &())
+    }
+
+    /// ∂W/∂Z at the best components, in the order of Z's values.
+    fn gradient(&self, z: &Points<'static>, best: &Expansion) -> Vec<f64> {
         let (d, q) = (z.d(), best.values.len());
         let points = z.select(&best.kept);
         let (m, b) = (points.n(), &best.coefficients);
         let basis = Basis::centred(self.kernel.clone(), points.clone(), best.means.clone());
+        let components = basis.weights(b.clone());
         let mut inner = blocks::sum(
             self.x.n(),
             || vec![0.0; m * d],
             |sum, rows| {
                 let x = self.x.slice(rows.clone());
-                let y = basis.product(&x, &basis.weights(b.clone()), crate::gram::Precision::Double);
+                let y = basis.product(&x, &components, Precision::Double);
                 let y = Mat::from_fn(rows.len(), q, |j, k| 2.0 * y[j * q + k]);
                 let weights = dense::product(y.as_ref(), b.transpose());
                 for (i, out) in sum.chunks_exact_mut(d).enumerate() {
@@ -215,59 +220,68 @@ impl<'a> Problem<'a> {
                 *to = if self.constant[k] { 0.0 } else { *from };
             }
         }
-        Ok((best.captured, gradient))
+        gradient
+    }
+
+    /// The longest of the steps v, v/2, v/4, … that raises W as its slope promises; nothing if none does.
+    fn step(&self, z: &Points<'static>, w: f64, v: &[f64], slope: f64) -> Option<(Points<'static>, Expansion)> {
+        (0..HALVINGS).map(|halvings| 0.5_f64.powi(halvings as i32)).find_map(|t| {
+            let next: Vec<f64> = z.values().iter().zip(v).map(|(z, v)| z + t * v).collect();
+            let next = Points::new(z.d(), next).ok()?;
+            let best = self.best(&next).ok()?;
+            (best.captured >= w + 1e-4 * t * slope && best.captured.is_finite()).then_some((next, best))
+        })
     }
 
     /// L-BFGS with backtracking: where W stops rising, the number of steps, and whether it came to rest.
-    fn climb(&self, start: Points<'static>, steps: usize, watch: &dyn Watch) -> Result<(Points<'static>, usize, bool)> {
-        let d = start.d();
-        let (mut z, (mut w, mut g)) = (start.values().to_vec(), self.value(&start)?);
+    fn climb(&self, mut z: Points<'static>, steps: usize, watch: &dyn Watch) -> Result<(Points<'static>, usize, bool)> {
+        let best = self.best(&z)?;
+        let mut g = self.gradient(&z, &best);
+        let mut history = vec![best.captured];
         let mut memory: Vec<(Vec<f64>, Vec<f64>)> = Vec::new();
-        let mut history = vec![w];
         for step in 0..steps {
             check(watch, "moving points", step as f64 / steps as f64)?;
             let mut direction = quasi_newton(&g, &memory);
             if memory.is_empty() {
                 let largest = direction.iter().fold(0.0_f64, |m, v| m.max(v.abs()));
                 if largest == 0.0 {
-                    return Ok((Points::new(d, z)?, step, true));
+                    return Ok((z, step, true));
                 }
                 direction.iter_mut().for_each(|v| *v *= FIRST / largest);
             }
-            let slope = dot(&direction, &g);
-            let tried = (0..HALVINGS).find_map(|halvings| {
-                let t = 0.5_f64.powi(halvings as i32);
-                let next: Vec<f64> = z.iter().zip(&direction).map(|(z, v)| z + t * v).collect();
-                let points = Points::new(d, next.clone()).ok()?;
-                let (value, gradient) = self.value(&points).ok()?;
-                (value >= w + 1e-4 * t * slope && value.is_finite()).then_some((next, value, gradient))
-            });
-            let Some((next, value, gradient)) = tried else {
+            let Some((next, best)) = self.step(&z, history[history.len() - 1], &direction, dot(&direction, &g)) else {
                 if memory.is_empty() {
-                    return Ok((Points::new(d, z)?, step, true));
+                    return Ok((z, step, true));
                 }
                 // The memory misleads: once more along the gradient.
                 memory.clear();
                 continue;
             };
-            let moved: Vec<f64> = next.iter().zip(&z).map(|(a, b)| a - b).collect();
-            // W is maximised: curvature is positive where the gradient falls.
-            let fallen: Vec<f64> = g.iter().zip(&gradient).map(|(a, b)| a - b).collect();
-            if dot(&moved, &fallen) > 1e-10 * dot(&moved, &moved).sqrt() * dot(&fallen, &fallen).sqrt() {
-                memory.push((moved, fallen));
-                if memory.len() > MEMORY {
-                    memory.remove(0);
-                }
-            }
-            (z, w, g) = (next, value, gradient);
-            history.push(w);
+            let gradient = self.gradient(&next, &best);
+            remember(&mut memory, difference(next.values(), z.values()), difference(&g, &gradient));
+            (z, g) = (next, gradient);
+            history.push(best.captured);
             let before = history.len().checked_sub(PATIENCE + 1).map(|at| history[at]);
-            if before.is_some_and(|before| w - before <= RISE * w) {
-                return Ok((Points::new(d, z)?, step + 1, true));
+            if before.is_some_and(|before| best.captured - before <= RISE * best.captured) {
+                return Ok((z, step + 1, true));
             }
         }
-        Ok((Points::new(d, z)?, steps, false))
+        Ok((z, steps, false))
     }
+}
+
+/// A step and by how much the gradient fell: positive curvature where W is maximised, or it is not worth remembering.
+fn remember(memory: &mut Vec<(Vec<f64>, Vec<f64>)>, moved: Vec<f64>, fallen: Vec<f64>) {
+    if dot(&moved, &fallen) > 1e-10 * dot(&moved, &moved).sqrt() * dot(&fallen, &fallen).sqrt() {
+        memory.push((moved, fallen));
+        if memory.len() > MEMORY {
+            memory.remove(0);
+        }
+    }
+}
+
+fn difference(a: &[f64], b: &[f64]) -> Vec<f64> {
+    a.iter().zip(b).map(|(a, b)| a - b).collect()
 }
 
 fn dot(a: &[f64], b: &[f64]) -> f64 {
@@ -324,15 +338,15 @@ mod tests {
                 let m = if kernel.rank(3) == 3 || entry.name == "sigmoid" { 2 } else { 5 };
                 for center in [true, false] {
                     let problem = problem(&kernel, &x, center);
-                    let at = |values: &[f64]| problem.value(&Points::new(3, values.to_vec()).unwrap()).unwrap();
+                    let points = |values: &[f64]| Points::new(3, values.to_vec()).unwrap();
                     let z = values[..3 * m].to_vec();
-                    let (_, gradient) = at(&z);
+                    let gradient = problem.gradient(&points(&z), &problem.best(&points(&z)).unwrap());
                     let size = gradient.iter().fold(0.0_f64, |m, g| m.max(g.abs()));
                     for (i, found) in gradient.iter().enumerate() {
                         let moved = |by: f64| {
                             let mut z = z.clone();
                             z[i] += by;
-                            at(&z).0
+                            problem.best(&points(&z)).unwrap().captured
                         };
                         let step = 1e-4;
                         let (near, twice) = (moved(step) - moved(-step), moved(2.0 * step) - moved(-2.0 * step));
@@ -352,11 +366,11 @@ mod tests {
         let problem = problem(&kernel, &x, true);
         let start = x.select(&[3, 77, 150, 301]);
         let all: Vec<usize> = (0..x.n()).collect();
-        let (exact, _) = problem.value(&x.select(&all)).unwrap();
-        let mut last = problem.value(&start).unwrap().0;
+        let exact = problem.best(&x.select(&all)).unwrap().captured;
+        let mut last = problem.best(&start).unwrap().captured;
         for steps in 1..30 {
             let (z, ..) = problem.climb(start.clone(), steps, &()).unwrap();
-            let (w, _) = problem.value(&z).unwrap();
+            let w = problem.best(&z).unwrap().captured;
             assert!(w >= last * (1.0 - 1e-12) && w <= exact * (1.0 + 1e-9), "{steps}: {w} after {last}, {exact}");
             last = w;
         }

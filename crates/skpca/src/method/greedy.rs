@@ -7,7 +7,7 @@
 //!
 //! Then exchanges: each point in turn leaves and the best one takes its place, until none is better than the one that left.
 //! T is the whole scatter (`gain=trace`), or its part along the leading q eigenvectors (`gain=leading`), which asks for what
-//! q components need and nothing else. Rows are in coordinates where T is diagonal: a pick costs two products n × r.
+//! q components need and nothing else. Rows are in coordinates where T is diagonal: a pick, and a try to exchange, cost one product n × r.
 
 use faer::{Mat, MatRef};
 
