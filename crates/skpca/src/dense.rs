@@ -82,6 +82,11 @@ pub(crate) fn frame(y: MatRef<f64>, floor: f64) -> Result<Mat<f64>> {
     Ok(Mat::from_fn(y.ncols(), count, |i, j| e[(i, j)] / squares[j].sqrt()))
 }
 
+/// The matrix with these values on its diagonal.
+pub(crate) fn diagonal(values: &[f64]) -> Mat<f64> {
+    Mat::from_fn(values.len(), values.len(), |i, j| if i == j { values[i] } else { 0.0 })
+}
+
 /// Columns `[A B]`.
 pub(crate) fn beside(a: MatRef<f64>, b: MatRef<f64>) -> Mat<f64> {
     let k = a.ncols();

@@ -226,7 +226,7 @@ impl Subspace {
         let (v, kv, k) = (tall(self.v(), s), tall(self.kv(), s), s.ncols());
         self.v.as_mut().subcols_mut(0, k).copy_from(&v);
         self.kv.as_mut().subcols_mut(0, k).copy_from(&kv);
-        self.h = Mat::from_fn(k, k, |i, j| if i == j { values[i] } else { 0.0 });
+        self.h = dense::diagonal(&values[..k]);
         self.used = k;
     }
 }

@@ -16,7 +16,7 @@
 
 use faer::Mat;
 
-use super::{Entry, Method, NO_VARIANCE, Report, Size, Solution, Support, Target, Task, usual_rank};
+use super::{DEPENDENT, Entry, Method, NO_VARIANCE, Report, Size, Solution, Support, Target, Task, usual_rank};
 use crate::blocks;
 use crate::dense;
 use crate::eigen::{Accuracy, top};
@@ -80,32 +80,33 @@ struct Energy {
 
 impl Method for Energy {
     fn fit(&self, task: &mut Task) -> Result<Solution> {
-        let wanted = task.wanted(self.alpha.map(|_| "alpha"))?;
+        if self.alpha.is_some() {
+            task.refuse_target("alpha")?;
+        }
         // α promises something of the whole energy, so the factor has to hold it.
         let rank = self.rank.or(self.alpha.map(|_| task.points.n()));
         let factor = task.factor(usual_rank(rank, task.points.n(), task.target))?;
         let (t, mean) = factor.scatter(task.center);
         let ranking = Ranking::new(task, &factor, &mean)?;
-        let (rows, expansion, beta) = match (self.alpha, wanted) {
+        let (rows, expansion, beta) = match (self.alpha, task.aim()) {
             (Some(alpha), _) => {
                 let gamma = self.split.share(alpha);
                 let rows = ranking.rows(ranking.holding(gamma));
                 let beta = components(task, &factor, &mean, &rows, gamma)?;
                 task.q = beta.len();
+                // The factor knows what as many components of exact kernel PCA capture: nobody has to find out again.
                 task.leading(&factor, &t)?;
                 let expansion = task.expansion(&rows, None)?;
                 (rows, expansion, beta)
             }
-            (None, target) => {
-                let (rows, expansion) = match target {
-                    Some(Target::Fidelity(fidelity)) => ranking.smallest(task, &factor, &t, fidelity)?,
-                    Some(Target::Support(m)) => {
-                        let rows = ranking.rows(m);
-                        let expansion = task.expansion(&rows, None)?;
-                        (rows, expansion)
-                    }
-                    None => unreachable!("without alpha there is a target"),
-                };
+            (None, Target::Support(m)) => {
+                let rows = ranking.rows(m);
+                let expansion = task.expansion(&rows, None)?;
+                let beta = leading(task, &kept_scatter(&factor, &mean, &rows))?;
+                (rows, expansion, beta)
+            }
+            (None, Target::Fidelity(fidelity)) => {
+                let (rows, expansion) = ranking.smallest(task, &factor, &t, fidelity)?;
                 let beta = leading(task, &kept_scatter(&factor, &mean, &rows))?;
                 (rows, expansion, beta)
             }
@@ -130,7 +131,7 @@ impl Method for Energy {
             support: Support::Rows(rows),
             expansion,
             density: None,
-            fewer: super::DEPENDENT,
+            fewer: DEPENDENT,
             report,
         })
     }

@@ -73,15 +73,15 @@ impl Method for Free {
         let sample = task.points.select(&Random::new(task.seed, 16).sample(n, self.rows.max(10 * m)));
         let problem = Problem::new(task, sample);
         let search = Search { method: self, task, start, problem };
-        let moved = match task.wanted(None)? {
-            Some(Target::Fidelity(fidelity)) => search.smallest(fidelity)?,
+        let moved = match task.aim() {
+            Target::Fidelity(fidelity) => search.smallest(fidelity)?,
             // Independent rows that span everything: there is nothing to move.
-            _ if m >= factor.rank() => {
+            Target::Support(_) if m >= factor.rank() => {
                 let support = task.points.select(&factor.pivots);
                 let expansion = task.expansion_of(&support)?;
                 Moved { support, expansion, steps: 0, converged: true }
             }
-            _ => search.moved(m)?,
+            Target::Support(_) => search.moved(m)?,
         };
         let report = Report {
             objective: Some(moved.expansion.captured / n as f64),

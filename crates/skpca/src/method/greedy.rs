@@ -58,9 +58,9 @@ impl Method for Greedy {
         let (factor, values) = task.principal(usual_rank(self.rank, n, task.target))?;
         let leading = values.len().min(if self.gain == "leading" { task.q } else { values.len() });
         let choice = Choice::new(task, &factor, &values[..leading], support, self.exchanges);
-        let (rows, expansion, settled) = match task.wanted(None)? {
-            Some(Target::Fidelity(fidelity)) => choice.smallest(&factor, &values, fidelity)?,
-            _ => {
+        let (rows, expansion, settled) = match task.aim() {
+            Target::Fidelity(fidelity) => choice.smallest(&factor, &values, fidelity)?,
+            Target::Support(_) => {
                 let (rows, settled) = match support >= factor.rank() {
                     // There is nothing to choose.
                     true => (sorted(factor.pivots.clone()), Settled { passes: 0, done: true }),
@@ -210,7 +210,7 @@ impl<'a> Choice<'a> {
     /// The fewest points, exchanged, that hold the fidelity: on the factor first, then on the data.
     fn smallest(&self, factor: &Factor, values: &[f64], fidelity: f64) -> Result<(Vec<usize>, Expansion, Settled)> {
         let q = self.task.q;
-        let t = Mat::from_fn(values.len(), values.len(), |i, j| if i == j { values[i] } else { 0.0 });
+        let t = dense::diagonal(values);
         let all: f64 = values.iter().take(q).sum();
         let holds = |chosen: &[usize]| -> Result<bool> {
             Ok(factor.captured(&t, &self.rows(chosen), None, q)? >= fidelity * all)

@@ -12,7 +12,7 @@ use std::sync::Arc;
 
 use faer::Mat;
 
-use super::{DEPENDENT, Entry, FIDELITY, Method, Report, Size, Solution, Support, Target, Task};
+use super::{DEPENDENT, Entry, Method, Report, Size, Solution, Support, Target, Task};
 use crate::blocks;
 use crate::eigen::{Accuracy, top};
 use crate::error::Result;
@@ -45,7 +45,7 @@ struct Landmarks;
 impl Method for Landmarks {
     fn fit(&self, task: &mut Task) -> Result<Solution> {
         let task = &*task;
-        let (support, expansion) = match task.target.unwrap_or(Target::Fidelity(FIDELITY)) {
+        let (support, expansion) = match task.aim() {
             Target::Support(m) => {
                 let support = better(task, m)?;
                 let expansion = task.expansion(&support, None)?;

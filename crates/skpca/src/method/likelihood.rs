@@ -75,12 +75,14 @@ struct Likelihood {
 
 impl Method for Likelihood {
     fn fit(&self, task: &mut Task) -> Result<Solution> {
-        let wanted = task.wanted(self.noise.map(|_| "noise (or fraction)"))?;
+        if self.noise.is_some() {
+            task.refuse_target("noise (or fraction)")?;
+        }
         let (factor, values) = task.principal(usual_rank(self.rank, task.points.n(), task.target))?;
         let captured = values.iter().take(task.q).sum();
-        let t = Mat::from_fn(values.len(), values.len(), |i, j| if i == j { values[i] } else { 0.0 });
-        let model = weights::Model::new(&factor, &values, task.watch);
-        Path { method: self, task, factor: &factor, t, captured, model }.run(wanted)
+        let t = dense::diagonal(&values);
+        let problem = weights::Problem::new(&factor, &values, task.watch);
+        Path { method: self, task, factor: &factor, t, captured, problem }.run()
     }
 
     fn center(&self) -> bool {
@@ -102,24 +104,22 @@ struct Path<'a> {
     t: Mat<f64>,
     /// What exact kernel PCA captures, as the factor sees it.
     captured: f64,
-    model: weights::Model<'a>,
+    problem: weights::Problem<'a>,
 }
 
 impl Path<'_> {
-    fn run(&self, wanted: Option<Target>) -> Result<Solution> {
-        let most = self.model.largest_noise();
-        let given = match (self.method.noise, wanted) {
-            (Some(Noise::Given(noise)), _) => Some(noise),
-            (Some(Noise::Fraction(share)), _) => Some(share * most),
-            (None, Some(Target::Support(m))) => {
-                let (noise, state) = self.with_support(m, most)?;
-                return self.solution(noise, state);
-            }
-            (None, Some(Target::Fidelity(fidelity))) => return self.with_fidelity(fidelity, most),
-            (None, None) => None,
-        };
-        let noise = given.expect("a target or a noise");
-        let state = self.model.maximise(noise, None)?;
+    fn run(&self) -> Result<Solution> {
+        let most = self.problem.largest_noise();
+        match (self.method.noise, self.task.aim()) {
+            (Some(Noise::Given(noise)), _) => self.with_noise(noise, most),
+            (Some(Noise::Fraction(share)), _) => self.with_noise(share * most, most),
+            (None, Target::Support(m)) => self.with_support(m, most),
+            (None, Target::Fidelity(fidelity)) => self.with_fidelity(fidelity, most),
+        }
+    }
+
+    fn with_noise(&self, noise: f64, most: f64) -> Result<Solution> {
+        let state = self.problem.maximise(noise, None)?;
         if state.rows.is_empty() {
             let why = format!("a noise of {noise:.6e} selects no point: it has to be below {most:.6e}");
             return Err(Error::NoVariance { why });
@@ -128,23 +128,24 @@ impl Path<'_> {
     }
 
     /// The largest support of at most `m` points that was found.
-    fn with_support(&self, m: usize, most: f64) -> Result<(f64, State)> {
+    fn with_support(&self, m: usize, most: f64) -> Result<Solution> {
         let solve = |noise: f64, warm: Option<&State>| {
-            let state = self.model.maximise(noise, warm)?;
+            let state = self.problem.maximise(noise, warm)?;
             let count = state.rows.len() as f64;
             Ok((state, count))
         };
         let found = search(most, m as f64 + 0.5, TIGHT, solve, |count| count == m as f64)?;
-        let sparse = found.sparse.filter(|(_, state)| !state.rows.is_empty());
-        sparse.ok_or_else(|| {
-            Error::parameter("support", m, "a larger number: every noise that was tried selects more points, or none")
-        })
+        let expected = "a larger number: every noise that was tried selects more points, or none";
+        match found.sparse.filter(|(_, state)| !state.rows.is_empty()) {
+            Some((noise, state)) => self.solution(noise, state),
+            None => Err(Error::parameter("support", m, expected)),
+        }
     }
 
     /// The smallest support that holds the fidelity, on the factor first, then on the data.
     fn with_fidelity(&self, fidelity: f64, most: f64) -> Result<Solution> {
         let solve = |noise: f64, warm: Option<&State>| {
-            let state = self.model.maximise(noise, warm)?;
+            let state = self.problem.maximise(noise, warm)?;
             let share = if state.rows.len() > MOST { f64::INFINITY } else { self.share(&state)? };
             Ok((state, share))
         };
@@ -163,7 +164,7 @@ impl Path<'_> {
             }
             // The factor is a little kinder than the data.
             noise *= NUDGE;
-            state = self.model.maximise(noise, Some(&state))?;
+            state = self.problem.maximise(noise, Some(&state))?;
         }
         self.solution(noise, state)
     }
@@ -232,8 +233,7 @@ fn density(k: &Mat<f64>, state: &State, noise: f64, dimension: usize, expansion:
     let failed = || Error::Numerical { why: "the covariance of the model is not positive definite".into() };
     let m = state.rows.len();
     let roots: Vec<f64> = state.weights.iter().map(|w| w.sqrt()).collect();
-    let b = Mat::from_fn(m, m, |i, j| roots[i] * k[(i, j)] * roots[j] / noise + if i == j { 1.0 } else { 0.0 });
-    let root = dense::cholesky(b.as_ref()).ok_or_else(failed)?;
+    let root = weights::root(k, &roots, noise).ok_or_else(failed)?;
     // Columns √W L⁻ᵀ / σ, with B = L Lᵀ.
     let mut axes = Mat::identity(m, m);
     dense::solve_lower_transposed(root.as_ref(), axes.as_mut());

@@ -120,19 +120,19 @@ pub(crate) struct Task<'a> {
 }
 
 impl Task<'_> {
-    /// What to aim at, the usual fidelity where nothing is said; nothing if the method was given its `own` parameter.
-    pub(crate) fn wanted(&self, own: Option<&str>) -> Result<Option<Target>> {
-        match (own, self.target) {
-            (None, target) => Ok(Some(target.unwrap_or(Target::Fidelity(FIDELITY)))),
-            (Some(_), None) => Ok(None),
-            (Some(own), Some(target)) => {
-                let (name, value) = match target {
-                    Target::Support(m) => ("support", m as f64),
-                    Target::Fidelity(f) => ("fidelity", f),
-                };
-                Err(Error::parameter(name, value, &format!("a target or {own}, not both")))
-            }
-        }
+    /// What to aim at: the usual fidelity where nothing is said.
+    pub(crate) fn aim(&self) -> Target {
+        self.target.unwrap_or(Target::Fidelity(FIDELITY))
+    }
+
+    /// Refuses a target where the method was given its `own` parameter.
+    pub(crate) fn refuse_target(&self, own: &str) -> Result<()> {
+        let (name, value) = match self.target {
+            None => return Ok(()),
+            Some(Target::Support(m)) => ("support", m as f64),
+            Some(Target::Fidelity(f)) => ("fidelity", f),
+        };
+        Err(Error::parameter(name, value, &format!("a target or {own}, not both")))
     }
 
     /// The factor with at most `rank` columns.
@@ -168,16 +168,19 @@ impl Task<'_> {
     /// The best components in the span of `rows`, or a method's `own` over them.
     pub(crate) fn expansion(&self, rows: &[usize], own: Option<MatRef<f64>>) -> Result<Expansion> {
         let support = self.points.select(rows);
-        let span = Span::new(self.kernel, self.points, &support, self.center, self.watch)?;
         match own {
-            None => span.best(self.q),
-            Some(own) => span.given(own, || gram(self.kernel, &support)),
+            None => self.expansion_of(&support),
+            Some(own) => self.span(&support)?.given(own, || gram(self.kernel, &support)),
         }
     }
 
     /// The best components in the span of any points.
     pub(crate) fn expansion_of(&self, support: &Points<'static>) -> Result<Expansion> {
-        Span::new(self.kernel, self.points, support, self.center, self.watch)?.best(self.q)
+        self.span(support)?.best(self.q)
+    }
+
+    fn span(&self, support: &Points<'static>) -> Result<Span> {
+        Span::new(self.kernel, self.points, support, self.center, self.watch)
     }
 
     /// The share of exact kernel PCA's captured variance that components over `rows` capture.

@@ -12,7 +12,7 @@ use serde_json::Value;
 
 use super::alternation::{Alternation, Ridge, Scheme, Shape, State, Twins};
 use super::search::{Found, TRIALS, search};
-use super::{FIDELITY, Method, Report, Size, Solution, Support, Target, Task, usual_rank};
+use super::{Method, Report, Size, Solution, Support, Target, Task, usual_rank};
 use crate::dense;
 use crate::error::{Error, Result};
 use crate::factor::Factor;
@@ -103,7 +103,9 @@ fn refuse_both(name: &'static str, value: f64, other: bool) -> Result<()> {
 impl Method for Regression {
     fn fit(&self, task: &mut Task) -> Result<Solution> {
         let task = &*task;
-        task.wanted(self.penalty.as_ref().map(|_| "a penalty"))?;
+        if self.penalty.is_some() {
+            task.refuse_target("a penalty")?;
+        }
         let factor = task.factor(usual_rank(self.rank, task.points.n(), task.target))?;
         let (t, _) = factor.scatter(task.center);
         let pairs = task.leading(&factor, &t)?;
@@ -167,23 +169,22 @@ struct Candidate {
 impl Path<'_> {
     fn run(&mut self) -> Result<Solution> {
         let most = self.alternation.largest_penalty(&self.start);
-        let (candidate, expansion) =
-            match (&self.method.penalty, self.task.target.unwrap_or(Target::Fidelity(FIDELITY))) {
-                (Some(Penalty::Given(numbers)), _) => {
-                    let penalties = self.spread(numbers)?.iter().map(|p| self.method.unit() * p).collect();
-                    let candidate = self.at_given(penalties, most)?;
-                    self.expanded(candidate)?
-                }
-                (Some(Penalty::Fraction(share)), _) => {
-                    let candidate = self.at_given(self.spread(&[share * most])?, most)?;
-                    self.expanded(candidate)?
-                }
-                (None, Target::Support(m)) => {
-                    let candidate = self.with_support(m, most)?;
-                    self.expanded(candidate)?
-                }
-                (None, Target::Fidelity(f)) => self.with_fidelity(f, most)?,
-            };
+        let (candidate, expansion) = match (&self.method.penalty, self.task.aim()) {
+            (Some(Penalty::Given(numbers)), _) => {
+                let penalties = self.spread(numbers)?.iter().map(|p| self.method.unit() * p).collect();
+                let candidate = self.at_given(penalties, most)?;
+                self.expanded(candidate)?
+            }
+            (Some(Penalty::Fraction(share)), _) => {
+                let candidate = self.at_given(self.spread(&[share * most])?, most)?;
+                self.expanded(candidate)?
+            }
+            (None, Target::Support(m)) => {
+                let candidate = self.with_support(m, most)?;
+                self.expanded(candidate)?
+            }
+            (None, Target::Fidelity(f)) => self.with_fidelity(f, most)?,
+        };
         Ok(Solution {
             method: self.spec(&candidate),
             support: Support::Rows(candidate.rows),

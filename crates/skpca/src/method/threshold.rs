@@ -8,7 +8,7 @@
 
 use faer::Mat;
 
-use super::{Entry, FIDELITY, Method, Report, Size, Solution, Support, Target, Task};
+use super::{Entry, Method, Report, Size, Solution, Support, Target, Task};
 use crate::error::{Error, Result};
 use crate::spec::Spec;
 use crate::spectrum::Expansion;
@@ -41,7 +41,9 @@ impl Method for Threshold {
     fn fit(&self, task: &mut Task) -> Result<Solution> {
         let task = &*task;
         let n = task.points.n();
-        let wanted = task.wanted(self.keep.map(|_| "keep"))?;
+        if self.keep.is_some() {
+            task.refuse_target("keep")?;
+        }
         let factor = task.factor(RANK)?;
         let (t, mean) = factor.scatter(task.center);
         let pairs = task.leading(&factor, &t)?;
@@ -51,16 +53,13 @@ impl Method for Threshold {
             a.col_mut(k).iter_mut().for_each(|a| *a = (*a - offset) / value);
         }
         let choice = Choice { task, refit: self.refit, order: largest_first(&a), a };
-        let keep = match (self.keep, wanted) {
+        let keep = match (self.keep, task.aim()) {
             (Some(keep), _) => keep.min(n),
-            (None, Some(Target::Support(m))) => {
-                choice.last(|keep| Ok(choice.rows(keep).len() <= m))?.ok_or_else(|| {
-                    let least = choice.rows(1).len();
-                    Error::parameter("support", m, &format!("at least {least}: one point a component"))
-                })?
-            }
-            (None, target) => {
-                let fidelity = if let Some(Target::Fidelity(f)) = target { f } else { FIDELITY };
+            (None, Target::Support(m)) => choice.last(|keep| Ok(choice.rows(keep).len() <= m))?.ok_or_else(|| {
+                let least = choice.rows(1).len();
+                Error::parameter("support", m, &format!("at least {least}: one point a component"))
+            })?,
+            (None, Target::Fidelity(fidelity)) => {
                 let short = |keep| Ok(choice.rows(keep).len() <= MOST && choice.fidelity(keep)? < fidelity);
                 choice.last(short)?.map_or(1, |keep| (keep + 1).min(n))
             }

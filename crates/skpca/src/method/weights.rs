@@ -64,7 +64,7 @@ pub(super) struct State {
 }
 
 /// The points and their second moment.
-pub(super) struct Model<'a> {
+pub(super) struct Problem<'a> {
     /// Rows in coordinates where T is diagonal.
     factor: &'a Factor,
     /// The diagonal of T.
@@ -101,8 +101,8 @@ impl Look {
     }
 }
 
-impl<'a> Model<'a> {
-    pub(super) fn new(factor: &'a Factor, values: &'a [f64], watch: &'a dyn Watch) -> Model<'a> {
+impl<'a> Problem<'a> {
+    pub(super) fn new(factor: &'a Factor, values: &'a [f64], watch: &'a dyn Watch) -> Problem<'a> {
         let lengths = blocks::map(factor.n(), |rows| {
             let mut sums = vec![0.0; rows.len()];
             let add = |column: faer::ColRef<f64>| {
@@ -111,7 +111,7 @@ impl<'a> Model<'a> {
             factor.block(&rows).col_iter().for_each(add);
             sums
         });
-        Model { factor, values, lengths: lengths.concat(), watch }
+        Problem { factor, values, lengths: lengths.concat(), watch }
     }
 
     /// The largest useful σ²: from there on no weight is positive.
@@ -212,7 +212,7 @@ impl<'a> Model<'a> {
         let f = self.factor.rows_of(&state.rows);
         let roots: Vec<f64> = state.weights.iter().map(|w| w.sqrt()).collect();
         let mut z = Mat::from_fn(f.nrows(), f.ncols(), |i, k| roots[i] * f[(i, k)]);
-        let l = shifted_cholesky(&dense::product(z.as_ref(), z.transpose()), noise).ok_or_else(unsolvable)?;
+        let l = root(&dense::product(f.as_ref(), f.transpose()), &roots, noise).ok_or_else(unsolvable)?;
         dense::solve_lower(l.as_ref(), z.as_mut());
         Ok(z.transpose().to_owned())
     }
@@ -375,10 +375,11 @@ fn unsolvable() -> Error {
     Error::Numerical { why: "the weights of the likelihood cannot be computed: is the noise too small?".into() }
 }
 
-/// The Cholesky factor of `I + M/σ²`.
-fn shifted_cholesky(m: &Mat<f64>, noise: f64) -> Option<Mat<f64>> {
-    let shifted = Mat::from_fn(m.nrows(), m.ncols(), |i, j| m[(i, j)] / noise + if i == j { 1.0 } else { 0.0 });
-    dense::cholesky(shifted.as_ref())
+/// The Cholesky factor of `B = I + √W K √W / σ²`.
+pub(super) fn root(k: &Mat<f64>, roots: &[f64], noise: f64) -> Option<Mat<f64>> {
+    let one = |i: usize, j: usize| if i == j { 1.0 } else { 0.0 };
+    let b = |i: usize, j: usize| roots[i] * k[(i, j)] * roots[j] / noise + one(i, j);
+    dense::cholesky(Mat::from_fn(roots.len(), roots.len(), b).as_ref())
 }
 
 /// The problem on the active points.
@@ -399,17 +400,11 @@ impl Inner {
         Inner { k: part(&self.k), g: part(&self.g), ..*self }
     }
 
-    /// The Cholesky factor of `B = I + √W K √W / σ²`.
-    fn factor(&self, roots: &[f64]) -> Option<Mat<f64>> {
-        let m = roots.len();
-        shifted_cholesky(&Mat::from_fn(m, m, |i, j| roots[i] * self.k[(i, j)] * roots[j]), self.noise)
-    }
-
     /// L
     fn likelihood(&self, weights: &[f64]) -> Result<f64> {
         let m = weights.len();
         let roots: Vec<f64> = weights.iter().map(|w| w.sqrt()).collect();
-        let l = self.factor(&roots).ok_or_else(unsolvable)?;
+        let l = root(&self.k, &roots, self.noise).ok_or_else(unsolvable)?;
         let mut x = Mat::from_fn(m, m, |i, j| roots[i] * self.g[(i, j)] * roots[j]);
         dense::solve_lower(l.as_ref(), x.as_mut());
         dense::divide_by_transposed(x.as_mut(), l.as_ref());
@@ -423,7 +418,7 @@ impl Inner {
     fn moments(&self, weights: &[f64]) -> Result<(Mat<f64>, Mat<f64>)> {
         let m = weights.len();
         let roots: Vec<f64> = weights.iter().map(|w| w.sqrt()).collect();
-        let l = self.factor(&roots).ok_or_else(unsolvable)?;
+        let l = root(&self.k, &roots, self.noise).ok_or_else(unsolvable)?;
         let mut e = Mat::from_fn(m, m, |i, a| match weights[a] > 0.0 {
             true => (if i == a { 1.0 } else { 0.0 }) / roots[a],
             false => -roots[i] * self.k[(i, a)] / self.noise,
@@ -570,13 +565,13 @@ mod tests {
     use crate::points::Points;
     use crate::toys;
 
-    fn with_model(points: &Points, rank: usize, test: impl Fn(&Model)) {
+    fn with_model(points: &Points, rank: usize, test: impl Fn(&Problem)) {
         let kernel = kernel::build(&"rbf,gamma=4".parse().unwrap(), points, 0).unwrap();
         let factor = Factor::pivoted(&kernel, points, Stop { rank, residual: 0.0 }, 0, &()).unwrap();
         let (t, _) = factor.scatter(false);
         let (values, e) = dense::eigen(t.as_ref()).unwrap();
         let factor = factor.rotated(e.as_ref());
-        test(&Model::new(&factor, &values, &()));
+        test(&Problem::new(&factor, &values, &()));
     }
 
     #[test]
