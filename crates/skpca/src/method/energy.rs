@@ -16,6 +16,7 @@
 
 use faer::Mat;
 
+use super::search;
 use super::{DEPENDENT, Entry, Method, NO_VARIANCE, Report, Size, Solution, Support, Target, Task, usual_rank};
 use crate::blocks;
 use crate::dense;
@@ -195,18 +196,12 @@ impl Ranking {
         let enough = |count: usize| -> Result<bool> {
             Ok(factor.captured(t, &self.order[..count], None, task.q)? >= fidelity * all)
         };
-        // What a span captures grows with it: doubling, then bisection.
-        let (mut low, mut high) = (0, if fidelity < 1.0 - 1e-9 { task.q.min(n) } else { n });
+        // What a span captures grows with it: doubling, then bisection. All of it is held by all points alone.
+        let (mut low, mut high) = if fidelity < 1.0 - 1e-9 { (0, task.q.min(n)) } else { (n - 1, n) };
         while high < n && !enough(high)? {
             (low, high) = (high, (2 * high).min(n));
         }
-        while low + 1 < high && fidelity < 1.0 - 1e-9 {
-            let middle = (low + high) / 2;
-            match enough(middle)? {
-                true => high = middle,
-                false => low = middle,
-            }
-        }
+        (high, _) = search::smallest(low, high, (), |count| Ok(enough(count)?.then_some(())))?;
         // The factor is a little kinder than the data.
         loop {
             let rows = self.rows(high);

@@ -14,6 +14,7 @@ use std::sync::Arc;
 use faer::Mat;
 
 use super::greedy::Choice;
+use super::search;
 use super::{DEPENDENT, Entry, Method, Report, Size, Solution, Support, Target, Task, usual_rank};
 use crate::blocks;
 use crate::dense;
@@ -151,14 +152,10 @@ impl Search<'_> {
             (low, high) = (high, (high + 1 + high / 2).min(n));
             best = self.moved(high)?;
         }
-        while low + 1 < high {
-            let middle = (low + high) / 2;
-            let tried = self.moved(middle)?;
-            match holds(&tried)? {
-                true => (high, best) = (middle, tried),
-                false => low = middle,
-            }
-        }
+        let (_, best) = search::smallest(low, high, best, |count| {
+            let tried = self.moved(count)?;
+            Ok(holds(&tried)?.then_some(tried))
+        })?;
         Ok(best)
     }
 }

@@ -11,6 +11,7 @@
 
 use faer::{Mat, MatRef};
 
+use super::search;
 use super::{DEPENDENT, Entry, Method, Report, Size, Solution, Support, Target, Task, usual_rank};
 use crate::dense;
 use crate::error::Result;
@@ -222,16 +223,11 @@ impl<'a> Choice<'a> {
             picks = self.picks(count)?;
         }
         // Exchanges make up for some points: bisection over the number of picks that they start from.
-        let (mut low, mut high) = (0, picks.len());
-        let mut best = self.exchanged(picks.clone())?;
-        while low + 1 < high {
-            let middle = (low + high) / 2;
-            let tried = self.exchanged(picks[..middle].to_vec())?;
-            match holds(&tried.0)? {
-                true => (high, best) = (middle, tried),
-                false => low = middle,
-            }
-        }
+        let all_picks = self.exchanged(picks.clone())?;
+        let (mut high, mut best) = search::smallest(0, picks.len(), all_picks, |count| {
+            let tried = self.exchanged(picks[..count].to_vec())?;
+            Ok(holds(&tried.0)?.then_some(tried))
+        })?;
         // The factor is a little kinder than the data.
         loop {
             let rows = self.rows(&best.0);

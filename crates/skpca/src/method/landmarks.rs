@@ -12,6 +12,7 @@ use std::sync::Arc;
 
 use faer::Mat;
 
+use super::search;
 use super::{DEPENDENT, Entry, Method, Report, Size, Solution, Support, Target, Task};
 use crate::blocks;
 use crate::eigen::{Accuracy, top};
@@ -125,14 +126,10 @@ fn smallest(task: &Task, fidelity: f64) -> Result<(Vec<usize>, Expansion)> {
         rank *= 2;
     };
     // The captured share grows with the prefix: bisection.
-    let (mut low, mut high) = (task.q.min(factor.rank()) - 1, factor.rank());
-    while low + 1 < high {
-        let middle = (low + high) / 2;
-        match share(&t, middle, task, reference)? >= fidelity {
-            true => high = middle,
-            false => low = middle,
-        }
-    }
+    let low = task.q.min(factor.rank()) - 1;
+    let (mut high, _) = search::smallest(low, factor.rank(), (), |count| {
+        Ok((share(&t, count, task, reference)? >= fidelity).then_some(()))
+    })?;
     // Over all rows the components shift a little; a few more pivots make up for it.
     loop {
         let mut rows: Vec<usize> = factor.pivots[..high].iter().map(|&i| reference.rows[i]).collect();

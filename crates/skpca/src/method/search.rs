@@ -1,4 +1,4 @@
-//! Moving one parameter until a target is met.
+//! Moving one parameter, or one number of points, until a target is met.
 
 use crate::error::{Error, Result};
 
@@ -56,4 +56,22 @@ pub(super) fn search<S>(
         }
     }
     Ok(found)
+}
+
+/// The smallest number above `low` and up to `high` for which `tried` gives something, and that; `best` is what `high`
+/// gives. What one number gives, larger ones give too.
+pub(super) fn smallest<T>(
+    mut low: usize,
+    mut high: usize,
+    mut best: T,
+    mut tried: impl FnMut(usize) -> Result<Option<T>>,
+) -> Result<(usize, T)> {
+    while low + 1 < high {
+        let middle = low.midpoint(high);
+        match tried(middle)? {
+            Some(better) => (high, best) = (middle, better),
+            None => low = middle,
+        }
+    }
+    Ok((high, best))
 }

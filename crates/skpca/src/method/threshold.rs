@@ -8,6 +8,7 @@
 
 use faer::Mat;
 
+use super::search;
 use super::{Entry, Method, Report, Size, Solution, Support, Target, Task};
 use crate::error::{Error, Result};
 use crate::spec::Spec;
@@ -124,15 +125,8 @@ impl Choice<'_> {
         while high <= n && holds(high)? {
             (low, high) = (high, 2 * high);
         }
-        high = high.min(n + 1);
-        while low + 1 < high {
-            let middle = (low + high) / 2;
-            match holds(middle)? {
-                true => low = middle,
-                false => high = middle,
-            }
-        }
-        Ok((low > 0).then_some(low))
+        let (first_not, _) = search::smallest(low, high.min(n + 1), (), |keep| Ok((!holds(keep)?).then_some(())))?;
+        Ok((first_not > 1).then_some(first_not - 1))
     }
 }
 
