@@ -55,7 +55,8 @@ pub enum Command {
 pub struct TableArguments {
     /// Table: .csv, .csv.gz, .tsv, .parquet, .arrow, .feather or .npy; `-` reads CSV from standard input
     pub data: String,
-    /// Column that holds labels: not a feature (a name, or a number from 0 without a header)
+    /// Column that holds labels: not a feature (a name, or a number from 0 without a header). Only the method discriminant
+    /// and the kernel conformal look at them
     #[arg(long, value_name = "COLUMN")]
     pub label: Option<String>,
     /// Columns to leave out
@@ -149,6 +150,10 @@ const PARAMETERS: &[(&str, &str)] = &[
     ("steps", "expansion: steps of the optimiser at most [default: 200]"),
     ("rows", "expansion: rows that are seen while points move [default: 2000]"),
     ("gain", "greedy: leading counts what the leading q eigenvectors hold, trace all variance"),
+    (
+        "regularisation",
+        "discriminant: what is added to the scatter within classes, as a share of its mean [default: 1e-3]",
+    ),
     ("exchanges", "greedy: passes in which each point may be exchanged for a better one [default: 10]"),
 ];
 
@@ -188,6 +193,8 @@ fn fit_help() -> String {
          Examples:\n  \
          skpca fit train.csv -o model.skpca --support 50\n  \
          skpca fit train.parquet -o model.skpca --fidelity 0.99 -q 20 --label class\n  \
+         skpca fit train.csv -o model.skpca --label class --method discriminant --support 50\n  \
+         skpca fit train.csv -o model.skpca --label class --method greedy --kernel conformal,base=rbf,solver=positive\n  \
          skpca fit train.csv -o model.skpca --method energy,alpha=0.1 --kernel linear\n  \
          zcat big.csv.gz | skpca fit - -o model.skpca --kernel rbf,gamma=0.1 --json"
     )

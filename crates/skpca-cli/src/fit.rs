@@ -5,7 +5,7 @@ use std::path::Path;
 use std::time::Instant;
 
 use serde_json::Value;
-use skpca::{Fit, Model, Points, Target, format};
+use skpca::{Fit, Labels, Model, Points, Target, format};
 
 use crate::arguments::{FitArguments, TableArguments};
 use crate::failure::Failure;
@@ -30,13 +30,21 @@ pub fn run(arguments: &FitArguments) -> Result<(), Failure> {
     use_threads(arguments.table.threads)?;
     fit.check()?;
     check_output(&arguments.output)?;
+    let labelled = fit.labelled()?;
+    if labelled && arguments.table.label.is_none() {
+        let needs = format!("--method {} --kernel {}", fit.method.name, fit.kernel.name);
+        return Err(Failure::Call(format!("{needs}: the class of each row is needed; name its column with --label")));
+    }
     let table = read(&arguments.table)?;
     check_memory(&fit, &table, arguments.memory)?;
 
     let start = Instant::now();
-    let Table { names, columns, values, .. } = table;
+    let Table { names, columns, values, label, .. } = table;
     let points = Points::new(columns, values)?;
-    let mut model = fit.run(&points, names, &Bar::new())?;
+    let mut model = match label.filter(|_| labelled) {
+        Some(label) => fit.run_labelled(&points, &labels(&label)?, names, &Bar::new())?,
+        None => fit.run(&points, names, &Bar::new())?,
+    };
     let seconds = start.elapsed().as_secs_f64();
     model.ignore(ignored(&arguments.table));
     write_model(&model, &arguments.output)?;
@@ -51,6 +59,14 @@ fn read(arguments: &TableArguments) -> Result<Table, Failure> {
         ..ReadOptions::default()
     };
     Ok(table::read(&arguments.data, &options)?)
+}
+
+/// The classes that the label column names.
+fn labels(column: &[String]) -> Result<Labels, Failure> {
+    match column.iter().position(|label| label.trim().is_empty()) {
+        Some(row) => Err(Failure::Run(format!("row {row} (from 0) has no label: leave it out, or name its class"))),
+        None => Ok(Labels::new(column)?),
+    }
 }
 
 /// Columns that later tables may have and the model does not want.

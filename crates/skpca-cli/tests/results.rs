@@ -56,7 +56,7 @@ fn results_do_not_depend_on_threads() {
 fn a_row_alone_gets_what_it_gets_in_company() {
     let rows = normal(1, 700, 3);
     let desk = desk(700);
-    for kernel in KERNELS.iter().filter(|entry| entry.name != "sigmoid") {
+    for kernel in KERNELS.iter().filter(|entry| entry.name != "sigmoid" && !entry.labelled) {
         desk.run(&format!("fit data.csv -o model.skpca --support 20 --kernel {}", kernel.name));
         for verb in ["transform", "score", "transform --single", "score --single"] {
             let all = desk.ok(&format!("{verb} model.skpca data.csv"));
@@ -239,7 +239,7 @@ fn the_demo_compares_every_method_and_leaves_models_to_look_into() {
     let desk = Desk::new();
     let table = desk.ok("demo");
     desk.ok("demo -o demo/here");
-    for method in METHODS {
+    for method in METHODS.iter().filter(|entry| !entry.labelled) {
         let lines = table.lines().filter(|line| line.split_whitespace().next() == Some(method.name));
         assert!(lines.count() >= 2, "{}: a line for each set", method.name);
     }

@@ -7,7 +7,7 @@ use numpy::{IntoPyArray, PyArray1, PyArray2, PyReadonlyArray2, PyUntypedArrayMet
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
 use pyo3::types::PyBytes;
-use skpca::{Basis, Error, Fit, Points, Precision, Spec, Target, format};
+use skpca::{Basis, Error, Fit, Labels, Points, Precision, Spec, Target, format};
 
 fn value_error(error: impl std::fmt::Display) -> PyErr {
     PyValueError::new_err(error.to_string())
@@ -101,10 +101,10 @@ impl Model {
     }
 }
 
-/// Fits a model to the rows of x.
+/// Fits a model to the rows of x; labels are the classes of the rows.
 #[pyfunction]
 #[pyo3(signature = (x, *, method = "landmarks", kernel = "rbf", components = None, support = None, fidelity = None,
-                    center = None, scaling = "standard", quantile = 0.95, seed = 0))]
+                    center = None, scaling = "standard", quantile = 0.95, seed = 0, labels = None))]
 #[allow(clippy::too_many_arguments)]
 fn fit(
     py: Python<'_>,
@@ -118,6 +118,7 @@ fn fit(
     scaling: &str,
     quantile: f64,
     seed: u64,
+    labels: Option<Vec<i64>>,
 ) -> PyResult<Model> {
     let target = match (support, fidelity) {
         (Some(_), Some(_)) => return Err(value_error("give support or fidelity, not both")),
@@ -135,7 +136,12 @@ fn fit(
         seed,
     };
     let points = points(&x)?;
-    py.detach(|| fit.run(&points, None, &())).map(Model).map_err(value_error)
+    let labels = labels.map(Labels::new).transpose().map_err(value_error)?;
+    let run = || match &labels {
+        Some(labels) => fit.run_labelled(&points, labels, None, &()),
+        None => fit.run(&points, None, &()),
+    };
+    py.detach(run).map(Model).map_err(value_error)
 }
 
 /// K(X, Z).

@@ -11,6 +11,11 @@ const LARGE: usize = 4_000_000;
 /// Rows of a band.
 const BAND: usize = 192;
 
+/// `aᵀb`
+pub(crate) fn dot(a: &[f64], b: &[f64]) -> f64 {
+    a.iter().zip(b).map(|(a, b)| a * b).sum()
+}
+
 /// `A B`
 pub(crate) fn product(a: MatRef<f64>, b: MatRef<f64>) -> Mat<f64> {
     let mut out = Mat::zeros(a.nrows(), b.ncols());

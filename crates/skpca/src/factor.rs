@@ -376,7 +376,7 @@ mod tests {
     fn the_exact_factor_reproduces_every_kernel() {
         let points = cloud(120, 3);
         for entry in KERNELS.iter().filter(|entry| entry.name != "sigmoid") {
-            let kernel = kernel::build(&Spec::new(entry.name), &points, 0).unwrap();
+            let kernel = entry.example(&points);
             let factor = Factor::exact(&kernel, &points, &()).unwrap();
             let scale = diagonal(&kernel, &points).unwrap().into_iter().fold(0.0, f64::max);
             assert!(distance(&factor, &kernel, &points) < 1e-9 * scale, "{}", entry.name);

@@ -4,9 +4,11 @@ use std::cell::OnceCell;
 use std::sync::Arc;
 
 use crate::columns::{Columns, Scaling};
+use crate::conformal::Learner;
 use crate::error::{Error, Result};
 use crate::gram::{Basis, Precision};
-use crate::kernel::{self, Kernel};
+use crate::kernel::{self, Bandwidth, Kernel, conformal};
+use crate::labels::Labels;
 use crate::method::{self, COMPONENTS, DEPENDENT, Size, Solution, Support, Target, Task};
 use crate::model::{Model, Parts, Scores};
 use crate::points::Points;
@@ -92,7 +94,12 @@ impl Fit {
 
     /// The kernel over any two points: they will do to see whether its name and parameters are known.
     fn any_kernel(&self) -> Result<Arc<dyn Kernel>> {
-        kernel::build(&self.kernel, &Points::new(1, vec![0.0, 1.0])?, 0)
+        let points = Points::new(1, vec![0.0, 1.0])?;
+        let bandwidth = Bandwidth { points: Some(&points), seed: 0 };
+        match Learner::new(&self.kernel, &bandwidth)? {
+            Some(learner) => Ok(learner.base().clone()),
+            None => kernel::build_with(&self.kernel, &bandwidth),
+        }
     }
 
     /// Bytes that [`Fit::run`] will need for n rows of d columns beside the caller's own copy.
@@ -106,8 +113,38 @@ impl Fit {
         Ok(method::build(&self.method)?.memory(&size).saturating_add(n.saturating_mul(8 * (d + 2))))
     }
 
+    /// Whether a fit looks at labels: it is refused without them.
+    pub fn labelled(&self) -> Result<bool> {
+        let learns = self.kernel.name == conformal::NAME && !self.kernel.fields.contains_key("weights");
+        Ok(learns || method::entry(&self.method)?.labelled)
+    }
+
     /// Fits a model to `points`.
     pub fn run(&self, points: &Points, names: Option<Vec<String>>, watch: &dyn Watch) -> Result<Model> {
+        self.with(points, None, names, watch)
+    }
+
+    /// Fits a model to `points` of known classes. Labels matter to the method `discriminant` and the kernel `conformal`.
+    pub fn run_labelled(
+        &self,
+        points: &Points,
+        labels: &Labels,
+        names: Option<Vec<String>>,
+        watch: &dyn Watch,
+    ) -> Result<Model> {
+        match labels.n() == points.n() {
+            true => self.with(points, Some(labels), names, watch),
+            false => Err(Error::parameter("labels", labels.n(), &format!("one for each of the {} rows", points.n()))),
+        }
+    }
+
+    fn with(
+        &self,
+        points: &Points,
+        labels: Option<&Labels>,
+        names: Option<Vec<String>>,
+        watch: &dyn Watch,
+    ) -> Result<Model> {
         self.check()?;
         let n = points.n();
         if n < 2 {
@@ -116,14 +153,47 @@ impl Fit {
         if let Some(Target::Support(m)) = self.target.filter(|t| matches!(t, Target::Support(m) if *m > n)) {
             return Err(Error::parameter("support", m, &format!("at most the {n} rows there are")));
         }
+        if labels.is_none() && self.labelled()? {
+            let (what, name) = match method::entry(&self.method)?.labelled {
+                true => ("method", &self.method.name),
+                false => ("kernel", &self.kernel.name),
+            };
+            return Err(Error::parameter(what, name, "labels with it: the class of each row"));
+        }
         let columns = Columns::fit(points, names, self.scaling)?;
         let scaled = columns.apply(points)?;
-        let kernel = kernel::build(&self.kernel, &scaled, self.seed)?;
+        let bandwidth = Bandwidth { points: Some(&scaled), seed: self.seed };
+        match (Learner::new(&self.kernel, &bandwidth)?, labels) {
+            (Some(learner), Some(labels)) => {
+                // f has its bumps where the method puts its support under the kernel that f multiplies.
+                let (_, first) = self.solve(learner.base(), &scaled, Some(labels), watch)?;
+                let (kernel, note) = learner.learn(&scaled, labels, &first.support.points(&scaled), self.seed)?;
+                let (task, mut solution) = self.solve(&kernel, &scaled, Some(labels), watch)?;
+                solution.report.notes.push(note);
+                self.assemble(&task, columns, solution)
+            }
+            _ => {
+                let kernel = kernel::build(&self.kernel, &scaled, self.seed)?;
+                let (task, solution) = self.solve(&kernel, &scaled, labels, watch)?;
+                self.assemble(&task, columns, solution)
+            }
+        }
+    }
+
+    /// What the method finds under a kernel, and the task as it left it.
+    fn solve<'a>(
+        &self,
+        kernel: &'a Arc<dyn Kernel>,
+        points: &'a Points,
+        labels: Option<&'a Labels>,
+        watch: &'a dyn Watch,
+    ) -> Result<(Task<'a>, Solution)> {
         let method = method::build(&self.method)?;
         let mut task = Task {
-            kernel: &kernel,
-            points: &scaled,
-            q: self.components.unwrap_or(COMPONENTS).min(n),
+            kernel,
+            points,
+            labels,
+            q: self.components.unwrap_or(COMPONENTS).min(points.n()),
             asked: self.components.is_some(),
             target: self.target,
             center: self.center.unwrap_or(method.center()),
@@ -132,11 +202,11 @@ impl Fit {
             reference: OnceCell::new(),
         };
         let solution = method.fit(&mut task)?;
-        self.assemble(&task, columns, solution)
+        Ok((task, solution))
     }
 
     fn assemble(&self, task: &Task, columns: Columns, solution: Solution) -> Result<Model> {
-        let Solution { method, support: chosen, expansion, density, fewer, mut report } = solution;
+        let Solution { method, support: chosen, expansion, density, fidelity: stated, fewer, mut report } = solution;
         let n = task.points.n();
         let (count, m) = (chosen.len(), expansion.kept.len());
         let found = expansion.values.len();
@@ -146,6 +216,7 @@ impl Fit {
         if let Some(asked) = self.components.filter(|asked| *asked > found) {
             let why = match self.target == Some(Target::Support(found)) && m == found {
                 true => "as many as points are kept",
+                false if method::entry(&method)?.labelled => "one fewer than classes",
                 false => "the data have no higher rank",
             };
             report.notes.push(format!("{asked} components asked for, {found} found: {why}"));
@@ -156,7 +227,7 @@ impl Fit {
         }
         let (rows, support, fidelity) = match chosen {
             Support::Rows(chosen) => {
-                let fidelity = task.fidelity(&chosen, &expansion)?;
+                let fidelity = stated.map_or_else(|| task.fidelity(&chosen, &expansion), Ok)?;
                 let rows: Vec<usize> = expansion.kept.iter().map(|&i| chosen[i]).collect();
                 let support = task.points.select(&rows);
                 (Some(rows), support, fidelity)

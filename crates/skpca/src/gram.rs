@@ -21,7 +21,9 @@ use std::sync::{Arc, OnceLock};
 use faer::{Mat, MatMut, MatRef};
 use rayon::prelude::*;
 
+use crate::kernel::conformal::Stretch;
 use crate::kernel::cosine::inverse_norm;
+use crate::kernel::rbf::Rbf;
 use crate::kernel::{Form, Kernel, Outer};
 use crate::points::Points;
 use crate::simd::{Element, Inner, KernelPanel, Level, Tiles};
@@ -82,7 +84,7 @@ impl Basis {
     }
 
     fn at_level(kernel: Arc<dyn Kernel>, points: Points<'static>, means: Vec<f64>, level: Level) -> Basis {
-        let coordinates = Coordinates::new(kernel.form(), &points);
+        let coordinates = Coordinates::new(kernel.as_ref(), &points, level);
         let double = Packed::new(&coordinates, &points, &means, level);
         Basis { kernel, points, means, coordinates, level, double, single: OnceLock::new() }
     }
@@ -217,7 +219,7 @@ impl Basis {
                 self.kernel_values(packed, queries, points, group.clone(), values);
                 for panel in group {
                     let values = &mut values[(panel - first) * size..][..size];
-                    self.apply_outer(points, rows, values);
+                    self.finish(points, queries, panel, values);
                     self.mend(packed, queries, x, panel, chunk, values);
                     take(panel, chunk, values);
                 }
@@ -243,7 +245,7 @@ impl Basis {
                     inner: self.coordinates.inner,
                     exp2: self.coordinates.exp2 && start + depth == d,
                     first: start == 0,
-                    means: match self.coordinates.outer == Outer::Identity && start + depth == d {
+                    means: match self.coordinates.finished && start + depth == d {
                         true => &points.means,
                         false => &points.zeros,
                     },
@@ -259,15 +261,23 @@ impl Basis {
         }
     }
 
-    /// `g` where the tiles cannot compute it; they have not subtracted the means then.
-    fn apply_outer<E: Element>(&self, points: &Chunk<E>, rows: usize, values: &mut [E]) {
+    /// `g` and `f` where the tiles cannot compute them; they have not subtracted the means then.
+    fn finish<E: Element>(&self, points: &Chunk<E>, queries: &Queries<E>, panel: usize, values: &mut [E]) {
+        if self.coordinates.finished {
+            return;
+        }
         let g: &dyn Fn(f64) -> f64 = match self.coordinates.outer {
-            Outer::Identity => return,
+            Outer::Identity => &|t| t,
             Outer::Power(p) => &move |t| t.powi(p),
             Outer::Tanh => &f64::tanh,
         };
-        for (values, mean) in values.chunks_exact_mut(rows).zip(&points.means) {
-            values.iter_mut().for_each(|v| *v = E::from_f64(g(v.to_f64()) - mean.to_f64()));
+        let rows = values.len() / points.terms.len();
+        let stretches = &queries.stretches[panel * rows..][..rows];
+        for (j, values) in values.chunks_exact_mut(rows).enumerate() {
+            let (stretch, mean) = (points.stretches[j], points.means[j].to_f64());
+            for (v, f) in values.iter_mut().zip(stretches) {
+                *v = E::from_f64(g(v.to_f64()) * (f * stretch) - mean);
+            }
         }
     }
 
@@ -331,11 +341,34 @@ struct Coordinates {
     row_scale: f64,
     point_scale: f64,
     point_offset: f64,
+    stretch: Option<Box<Stretched>>,
+    /// Whether the tiles compute all there is.
+    finished: bool,
+}
+
+/// The factor f of a conformal kernel, as a product of its own.
+struct Stretched {
+    constant: f64,
+    basis: Basis,
+    weights: Weights,
+}
+
+impl Stretched {
+    fn new(stretch: &Stretch, level: Level) -> Box<Stretched> {
+        let means = vec![0.0; stretch.weights.len()];
+        let bumps = Arc::new(Rbf { gamma: stretch.delta });
+        let basis = Basis::at_level(bumps, stretch.vectors.clone(), means, level);
+        let weights = basis.weights(Mat::from_fn(stretch.weights.len(), 1, |n, _| stretch.weights[n]));
+        Box::new(Stretched { constant: stretch.constant, basis, weights })
+    }
 }
 
 impl Coordinates {
-    fn new(form: Form, points: &Points) -> Coordinates {
+    fn new(kernel: &dyn Kernel, points: &Points, level: Level) -> Coordinates {
         use std::f64::consts::LOG2_E;
+        let form = kernel.form();
+        let stretch = kernel.conformal().map(|kernel| Stretched::new(&kernel.stretch, level));
+        let finished = stretch.is_none() && !matches!(form, Form::Dot { outer: Outer::Power(_) | Outer::Tanh, .. });
         let plain = Coordinates {
             form,
             inner: Inner::Dot,
@@ -345,6 +378,8 @@ impl Coordinates {
             row_scale: 1.0,
             point_scale: 1.0,
             point_offset: 0.0,
+            stretch,
+            finished,
         };
         match form {
             Form::Gaussian { gamma } => {
@@ -360,6 +395,17 @@ impl Coordinates {
                 Coordinates { outer, point_scale: gamma, point_offset: coef0, ..plain }
             }
             Form::Cosine => plain,
+        }
+    }
+
+    /// f of each row; 1 without it.
+    fn stretches(&self, x: &Points) -> Vec<f64> {
+        match &self.stretch {
+            None => vec![1.0; x.n()],
+            Some(f) => {
+                let values = f.basis.product(x, &f.weights, Precision::Double);
+                values.into_iter().map(|v| f.constant + v).collect()
+            }
         }
     }
 
@@ -399,8 +445,10 @@ struct Chunk<E> {
     terms: Vec<E>,
     /// Subtracted from the values …
     means: Vec<E>,
-    /// … or these, where the values are not finished yet.
+    /// … or these, where the values are not finished yet …
     zeros: Vec<E>,
+    /// … and multiplied by f of the point first.
+    stretches: Vec<f64>,
     /// Points (numbered in the whole basis) that need the definition.
     far: Vec<usize>,
 }
@@ -428,8 +476,16 @@ fn pack_chunk<E: Element>(
     let d = points.d();
     let padded = range.len().next_multiple_of(width);
     let zeros = |count| vec![E::default(); count];
-    let mut chunk =
-        Chunk { z: zeros(padded * d), terms: zeros(padded), means: zeros(padded), zeros: zeros(padded), far: vec![] };
+    let mut stretches = coordinates.stretches(&points.slice(range.clone()));
+    stretches.resize(padded, 0.0);
+    let mut chunk = Chunk {
+        z: zeros(padded * d),
+        terms: zeros(padded),
+        means: zeros(padded),
+        zeros: zeros(padded),
+        stretches,
+        far: vec![],
+    };
     for (j, point) in range.clone().enumerate() {
         let row = points.row(point);
         let factor = coordinates.factor(row, coordinates.point_scale);
@@ -456,18 +512,24 @@ fn pack_chunk<E: Element>(
 struct Queries<E> {
     x: Vec<E>,
     terms: Vec<E>,
+    stretches: Vec<f64>,
     /// Rows of the block that need the definition.
     far: Vec<usize>,
 }
 
 impl<E: Element> Queries<E> {
     fn new(rows: usize, d: usize) -> Queries<E> {
-        Queries { x: vec![E::default(); rows * d], terms: vec![E::default(); rows], far: Vec::new() }
+        let zeros = |count| vec![E::default(); count];
+        Queries { x: zeros(rows * d), terms: zeros(rows), stretches: vec![0.0; rows], far: Vec::new() }
     }
 
     fn pack(&mut self, coordinates: &Coordinates, tiles: &Tiles<E>, x: &Points) {
         let (d, rows) = (x.d(), tiles.rows);
         self.far.clear();
+        if !coordinates.finished {
+            self.stretches.fill(0.0);
+            self.stretches[..x.n()].copy_from_slice(&coordinates.stretches(x));
+        }
         for i in 0..x.n().next_multiple_of(rows) {
             let lane = i / rows * rows * d + i % rows;
             if i >= x.n() {
@@ -547,7 +609,6 @@ mod tests {
     use super::*;
     use crate::kernel::{self, KERNELS};
     use crate::random::Random;
-    use crate::spec::Spec;
 
     fn cloud(n: usize, d: usize, purpose: u64) -> Points<'static> {
         let mut random = Random::new(5, purpose);
@@ -593,7 +654,7 @@ mod tests {
                 for (n, m, d) in sizes {
                     let (x, z) = (cloud(n, d, 1), cloud(m, d, 2));
                     let both = Points::new(d, [x.values(), z.values()].concat()).unwrap();
-                    let kernel = kernel::build(&Spec::new(entry.name), &both, 0).unwrap();
+                    let kernel = entry.example(&both);
                     let basis = Basis::at_level(kernel, z, vec![0.0; m], level);
                     let what = format!("{level:?} {} n {n} m {m} d {d}", entry.name);
                     let error = block_error(&basis, &x);
@@ -638,7 +699,7 @@ mod tests {
                     let (mut x, z) = (cloud(20, d, 1), cloud(30, d, 2));
                     x = Points::new(d, [x.values(), &vec![1e8; d]].concat()).unwrap();
                     let means: Vec<f64> = (0..30).map(|j| 0.1 * f64::from(j)).collect();
-                    let kernel = kernel::build(&Spec::new(entry.name), &z, 0).unwrap();
+                    let kernel = entry.example(&z);
                     let plain = Basis::at_level(kernel.clone(), z.clone(), vec![0.0; 30], level);
                     let centred = Basis::at_level(kernel, z, means.clone(), level);
                     let identity = || Mat::identity(30, 30);
@@ -662,7 +723,7 @@ mod tests {
             for entry in KERNELS {
                 for d in [1, 10, 300] {
                     let (x, z) = (cloud(67, d, 4), cloud(245, d, 5));
-                    let kernel = kernel::build(&Spec::new(entry.name), &z, 0).unwrap();
+                    let kernel = entry.example(&z);
                     let means = (0..245).map(f64::from).collect();
                     let basis = Basis::at_level(kernel, z, means, level);
                     let weights = basis.weights(weights(245, 7));

@@ -99,6 +99,10 @@ impl Model {
     pub fn new(parts: Parts) -> Result<Model> {
         let kernel = crate::kernel::build_resolved(&parts.kernel)?;
         parts.check()?;
+        if let Some(width) = kernel.width().filter(|width| *width != parts.support.d()) {
+            let d = parts.support.d();
+            return Err(Error::file(format!("its kernel is for {width} columns, its support has {d}")));
+        }
         let basis = Basis::centred(kernel, parts.support.clone(), parts.means.clone());
         let features = basis.weights(parts.coefficients.clone());
         let beta = Mat::from_fn(parts.mean.len(), 1, |i, _| parts.mean[i]);

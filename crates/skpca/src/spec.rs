@@ -89,6 +89,8 @@ impl fmt::Display for Spec {
         for (key, value) in &self.fields {
             match value {
                 Value::String(text) => write!(f, ",{key}={text}")?,
+                // No command line has these: they come from files and JSON.
+                Value::Array(list) => write!(f, ",{key}=({} numbers)", list.len())?,
                 other => write!(f, ",{key}={other}")?,
             }
         }
@@ -161,6 +163,14 @@ impl Fields {
         };
         let sound = |list: &Vec<f64>| !list.is_empty() && list.iter().all(|v| *v >= 0.0 && v.is_finite());
         self.checked(name, "a number from 0, or several (0.1:0.2)", |value| all(value).filter(sound))
+    }
+
+    /// Any finite numbers, if given.
+    pub(crate) fn reals(&mut self, name: &'static str) -> Result<Option<Vec<f64>>> {
+        let all = |value: &Value| -> Option<Vec<f64>> {
+            value.as_array()?.iter().map(|v| v.as_f64().filter(|v| v.is_finite())).collect()
+        };
+        self.checked(name, "a list of finite numbers", all)
     }
 
     fn checked<T>(

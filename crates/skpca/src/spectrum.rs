@@ -133,7 +133,35 @@ impl Span {
             a = y.clone();
             dense::solve_lower_transposed(self.l.as_ref(), a.as_mut());
         }
-        for j in 0..q {
+        self.components(a, y)
+    }
+
+    /// Independent points of the support.
+    pub(crate) fn kept(&self) -> &[usize] {
+        &self.kept
+    }
+
+    /// `L⁻¹ C L⁻ᵀ`: the scatter of the rows.
+    pub(crate) fn scatter(&self) -> &Mat<f64> {
+        &self.c
+    }
+
+    /// Coordinates of vectors known by their products `k` with the points kept, from the mean (zero if not centred).
+    pub(crate) fn coordinates(&self, mut k: Mat<f64>) -> Mat<f64> {
+        dense::solve_lower(self.l.as_ref(), k.as_mut());
+        Mat::from_fn(k.nrows(), k.ncols(), |i, j| k[(i, j)] - self.mean[(i, 0)])
+    }
+
+    /// The components with these coordinates, scaled to unit norm.
+    pub(crate) fn along(self, y: Mat<f64>) -> Result<Expansion> {
+        let mut a = y.clone();
+        dense::solve_lower_transposed(self.l.as_ref(), a.as_mut());
+        self.components(a, y)
+    }
+
+    /// Components with coefficients `a` and coordinates `y`.
+    fn components(self, mut a: Mat<f64>, mut y: Mat<f64>) -> Result<Expansion> {
+        for j in 0..y.ncols() {
             let norm = y.col(j).norm_l2();
             y.col_mut(j).iter_mut().chain(a.col_mut(j).iter_mut()).for_each(|v| *v /= norm);
         }

@@ -147,7 +147,7 @@ impl Symmetric {
         let x = points.slice(self.basis.strip(i));
         self.basis.kernel_values(packed, queries, chunk, panels.clone(), out);
         for (panel, values) in panels.zip(out.chunks_exact_mut(self.panel_size(j))) {
-            self.basis.apply_outer(chunk, width, values);
+            self.basis.finish(chunk, queries, panel, values);
             self.basis.mend(packed, queries, &x, panel, j, values);
             values[self.basis.strip(j).len() * width..].fill(0.0);
             let inside = width.min(x.n() - panel * width);
@@ -266,7 +266,7 @@ mod tests {
         for entry in KERNELS {
             for (n, d, columns) in [(2, 2, 1), (239, 3, 16), (241, 1, 7), (3000, 2, 10), (370, 200, 9)] {
                 let points = Points::new(d, normal(n * d)).unwrap();
-                let kernel = kernel::build(&Spec::new(entry.name), &points, 0).unwrap();
+                let kernel = entry.example(&points);
                 for store in [false, true] {
                     let error = difference(&kernel, &points, columns, store);
                     assert!(error < 1e-12, "{} n {n} d {d} columns {columns}: {error}", entry.name);

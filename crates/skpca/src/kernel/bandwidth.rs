@@ -35,25 +35,36 @@ pub(crate) enum Distance {
 impl Bandwidth<'_> {
     /// Takes `gamma` from the fields: a positive number, or a rule.
     pub(crate) fn gamma(&self, fields: &mut Fields, default: &'static str, distance: Distance) -> Result<f64> {
-        let value = fields.value("gamma").unwrap_or_else(|| Value::from(default));
+        self.named("gamma", fields, default, distance)
+    }
+
+    /// The same of a field with another name.
+    pub(crate) fn named(
+        &self,
+        name: &'static str,
+        fields: &mut Fields,
+        default: &'static str,
+        distance: Distance,
+    ) -> Result<f64> {
+        let value = fields.value(name).unwrap_or_else(|| Value::from(default));
         let gamma = match &value {
             Value::Number(number) => number.as_f64().unwrap_or(f64::NAN),
             Value::String(rule) if ["median", "mean", "scale"].contains(&rule.as_str()) => {
                 let points = self
                     .points
-                    .ok_or_else(|| Error::parameter("gamma", rule, "a number where there are no points to look at"))?;
+                    .ok_or_else(|| Error::parameter(name, rule, "a number where there are no points to look at"))?;
                 let gamma = self.rule(points, rule, distance)?;
                 if !(gamma.is_finite() && gamma > 0.0) {
                     let expected = "rows whose distances fit a floating-point number; scale the columns first";
-                    return Err(Error::parameter("gamma", rule, expected));
+                    return Err(Error::parameter(name, rule, expected));
                 }
                 gamma
             }
-            other => return Err(Error::parameter("gamma", other, "a positive number, median, mean or scale")),
+            other => return Err(Error::parameter(name, other, "a positive number, median, mean or scale")),
         };
         match gamma.is_finite() && gamma > 0.0 {
             true => Ok(gamma),
-            false => Err(Error::parameter("gamma", gamma, "a positive number")),
+            false => Err(Error::parameter(name, gamma, "a positive number")),
         }
     }
 

@@ -6,7 +6,9 @@ use super::{Entry, Form, Kernel};
 use crate::spec::Spec;
 
 pub(super) const ENTRY: Entry =
-    Entry { name: "cosine", about: "x·z / ‖x‖‖z‖; no parameters", build: |_, _| Ok(Arc::new(Cosine)) };
+    Entry {
+        name: "cosine", about: "x·z / ‖x‖‖z‖; no parameters", labelled: false, build: |_, _| Ok(Arc::new(Cosine))
+    };
 
 #[derive(Debug)]
 struct Cosine;

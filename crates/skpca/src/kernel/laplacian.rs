@@ -9,6 +9,7 @@ use crate::spec::Spec;
 pub(super) const ENTRY: Entry = Entry {
     name: "laplacian",
     about: "exp(−γ ‖x − z‖₁); gamma = median (default), mean, scale or a number",
+    labelled: false,
     build: |fields, bandwidth| {
         let gamma = bandwidth.gamma(fields, "median", Distance::Manhattan)?;
         Ok(Arc::new(Laplacian { gamma }))

@@ -5,8 +5,12 @@ use std::sync::Arc;
 use super::{Entry, Form, Kernel, Outer, dot};
 use crate::spec::Spec;
 
-pub(super) const ENTRY: Entry =
-    Entry { name: "linear", about: "x·z: ordinary PCA; no parameters", build: |_, _| Ok(Arc::new(Linear)) };
+pub(super) const ENTRY: Entry = Entry {
+    name: "linear",
+    about: "x·z: ordinary PCA; no parameters",
+    labelled: false,
+    build: |_, _| Ok(Arc::new(Linear)),
+};
 
 #[derive(Debug)]
 struct Linear;

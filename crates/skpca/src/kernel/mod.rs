@@ -4,17 +4,20 @@
 //! once; the two are proved equal over the registry. To add a kernel: one file, one line in [`KERNELS`].
 
 mod bandwidth;
+pub(crate) mod conformal;
 pub(crate) mod cosine;
 mod laplacian;
 mod linear;
 mod polynomial;
-mod rbf;
+pub(crate) mod rbf;
 mod sigmoid;
 
 use std::fmt::Debug;
 use std::sync::Arc;
 
 pub use bandwidth::Bandwidth;
+pub(crate) use bandwidth::Distance;
+pub use conformal::Conformal;
 
 use crate::error::{Error, Result};
 use crate::points::Points;
@@ -37,6 +40,16 @@ pub trait Kernel: Debug + Send + Sync {
     /// The dimension of feature space over d columns, or more: no factor has a higher rank.
     fn rank(&self, _d: usize) -> usize {
         usize::MAX
+    }
+
+    /// The columns that points must have, where the kernel knows.
+    fn width(&self) -> Option<usize> {
+        None
+    }
+
+    /// What [`Kernel::form`] leaves out: the factor of a conformal kernel.
+    fn conformal(&self) -> Option<&Conformal> {
+        None
     }
 }
 
@@ -71,16 +84,22 @@ pub struct Entry {
     pub name: &'static str,
     /// Formula and parameters, for help texts.
     pub about: &'static str,
+    /// Whether it is learned from labels.
+    pub labelled: bool,
     build: fn(&mut Fields, &Bandwidth) -> Result<Arc<dyn Kernel>>,
 }
 
 /// Every kernel there is.
 pub const KERNELS: &[Entry] =
-    &[rbf::ENTRY, laplacian::ENTRY, polynomial::ENTRY, sigmoid::ENTRY, linear::ENTRY, cosine::ENTRY];
+    &[rbf::ENTRY, laplacian::ENTRY, polynomial::ENTRY, sigmoid::ENTRY, linear::ENTRY, cosine::ENTRY, conformal::ENTRY];
 
 /// Builds the kernel that `spec` names; rules such as `gamma=median` look at `points`.
 pub fn build(spec: &Spec, points: &Points, seed: u64) -> Result<Arc<dyn Kernel>> {
-    build_with(spec, &Bandwidth { points: Some(points), seed })
+    let kernel = build_with(spec, &Bandwidth { points: Some(points), seed })?;
+    match kernel.width() {
+        Some(expected) if expected != points.d() => Err(Error::Width { found: points.d(), expected }),
+        _ => Ok(kernel),
+    }
 }
 
 /// Builds a kernel whose parameters are all numbers, as a model file has it.
@@ -88,7 +107,8 @@ pub(crate) fn build_resolved(spec: &Spec) -> Result<Arc<dyn Kernel>> {
     build_with(spec, &Bandwidth { points: None, seed: 0 })
 }
 
-fn build_with(spec: &Spec, bandwidth: &Bandwidth) -> Result<Arc<dyn Kernel>> {
+/// Builds the kernel that `spec` names, for points of any width.
+pub(crate) fn build_with(spec: &Spec, bandwidth: &Bandwidth) -> Result<Arc<dyn Kernel>> {
     let entry = KERNELS.iter().find(|entry| entry.name == spec.name).ok_or_else(|| Error::Unknown {
         what: "kernel",
         name: spec.name.clone(),
@@ -105,6 +125,20 @@ fn dot(x: &[f64], z: &[f64]) -> f64 {
 }
 
 #[cfg(test)]
+impl Entry {
+    /// A kernel over points like these; one that is learned from labels is given an f that changes its sign.
+    pub(crate) fn example(&self, points: &Points) -> Arc<dyn Kernel> {
+        let mut spec = Spec::new(self.name);
+        if self.labelled {
+            let vectors = [points.row(0), points.row(points.n() - 1)].concat();
+            spec = spec.with("delta", 0.1).with("constant", 0.5);
+            spec = spec.with("weights", vec![1.5, -2.0]).with("vectors", vectors);
+        }
+        build(&spec, points, 0).unwrap()
+    }
+}
+
+#[cfg(test)]
 mod tests {
     use super::*;
 
@@ -114,7 +148,7 @@ mod tests {
         let message = |text: &str| build(&text.parse().unwrap(), &points, 0).unwrap_err().to_string();
         assert_eq!(
             message("gauss"),
-            "unknown kernel 'gauss': expected one of rbf, laplacian, polynomial, sigmoid, linear, cosine"
+            "unknown kernel 'gauss': expected one of rbf, laplacian, polynomial, sigmoid, linear, cosine, conformal"
         );
         assert_eq!(message("rbf,sigma=1"), "unknown kernel parameter 'sigma': expected one of gamma");
         assert_eq!(
@@ -132,7 +166,7 @@ mod tests {
         let z = [1.1, 0.4, -0.7];
         let points = Points::new(3, [x, z, [0.0, 1.0, 1.0]].concat()).unwrap();
         for entry in KERNELS {
-            let kernel = build(&Spec::new(entry.name), &points, 0).unwrap();
+            let kernel = entry.example(&points);
             assert_eq!(kernel.eval(&x, &z), kernel.eval(&z, &x), "{}", entry.name);
             assert_eq!(kernel.spec().name, entry.name);
             let again = build_resolved(&kernel.spec()).unwrap();

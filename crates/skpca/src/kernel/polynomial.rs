@@ -10,6 +10,7 @@ use crate::spec::Spec;
 pub(super) const ENTRY: Entry = Entry {
     name: "polynomial",
     about: "(γ x·z + coef0)^degree; gamma = scale (default), median, mean or a number, degree = 3, coef0 = 1",
+    labelled: false,
     build: |fields, bandwidth| {
         let gamma = bandwidth.gamma(fields, "scale", Distance::Squared)?;
         let degree = fields.number("degree", 3.0)?;

@@ -9,6 +9,7 @@ use crate::spec::Spec;
 pub(super) const ENTRY: Entry = Entry {
     name: "rbf",
     about: "exp(−γ ‖x − z‖²); gamma = median (default), mean, scale or a number",
+    labelled: false,
     build: |fields, bandwidth| {
         let gamma = bandwidth.gamma(fields, "median", Distance::Squared)?;
         Ok(Arc::new(Rbf { gamma }))
@@ -16,8 +17,8 @@ pub(super) const ENTRY: Entry = Entry {
 };
 
 #[derive(Debug)]
-struct Rbf {
-    gamma: f64,
+pub(crate) struct Rbf {
+    pub gamma: f64,
 }
 
 impl Kernel for Rbf {

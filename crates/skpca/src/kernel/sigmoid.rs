@@ -9,6 +9,7 @@ use crate::spec::Spec;
 pub(super) const ENTRY: Entry = Entry {
     name: "sigmoid",
     about: "tanh(γ x·z + coef0); gamma = scale (default), median, mean or a number, coef0 = 1; not always valid",
+    labelled: false,
     build: |fields, bandwidth| {
         let gamma = bandwidth.gamma(fields, "scale", Distance::Squared)?;
         let coef0 = fields.number("coef0", 1.0)?;

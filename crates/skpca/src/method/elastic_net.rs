@@ -11,5 +11,6 @@ pub(super) const ENTRY: Entry = Entry {
     name: "elastic-net",
     about: "elastic net on the coefficients (Das, Golatkar & Awate), points of its own for each component; l1_ratio, or ridge \
             and penalty, or fraction; alternations, refit, tolerance, rank",
+    labelled: false,
     build: |fields| Regression::build(Kind::ElasticNet, fields),
 };

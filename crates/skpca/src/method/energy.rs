@@ -34,6 +34,7 @@ pub(super) const ENTRY: Entry = Entry {
     name: "energy",
     about: "the points farthest from the mean, until they hold enough of the variance; alpha (share that may be lost), \
             split (half or sharp), rank",
+    labelled: false,
     build: |fields| {
         let alpha = fields.non_negative("alpha")?;
         if let Some(alpha) = alpha.filter(|alpha| *alpha >= 1.0) {
@@ -132,6 +133,7 @@ impl Method for Energy {
             support: Support::Rows(rows),
             expansion,
             density: None,
+            fidelity: None,
             fewer: DEPENDENT,
             report,
         })

@@ -14,6 +14,7 @@ use crate::spectrum::Expansion;
 pub(super) const ENTRY: Entry = Entry {
     name: "exact",
     about: "kernel PCA with every point kept: the reference; no parameters",
+    labelled: false,
     build: |_| Ok(Box::new(Exact)),
 };
 
@@ -53,6 +54,7 @@ impl Method for Exact {
             support: Support::Rows((0..n).collect()),
             expansion,
             density: None,
+            fidelity: None,
             fewer: DEPENDENT,
             report,
         })

@@ -5,6 +5,9 @@
 //! ∂W/∂z_i = 2 Σ_j (Σ_k b_ik y_jk) ∂k(z_i, x_j) − 2 Σ_l (Σ_k λ_k b_ik b_lk) ∂k(z_i, z_l),   y_jk = b_kᵀ(k_z(x_j) − μ)
 //! ```
 //!
+//! A conformal kernel f(x) f(z) k(x, z) needs f at the rows and the gradient of k alone: W depends on the span of Z, which the
+//! length f(z) of a vector does not change.
+//!
 //! L-BFGS from the points that `greedy` chooses; every step raises W. With many rows it sees a sample of them, and the
 //! components are those of all rows in the end. A limited-memory method of our own, fifty lines: the crates that have one want
 //! the problem in their own vector types and cannot be interrupted between evaluations.
@@ -17,7 +20,7 @@ use super::greedy::Choice;
 use super::search;
 use super::{DEPENDENT, Entry, Method, Report, Size, Solution, Support, Target, Task, usual_rank};
 use crate::blocks;
-use crate::dense;
+use crate::dense::{self, dot};
 use crate::error::{Error, Result};
 use crate::gram::{Basis, Precision};
 use crate::kernel::Kernel;
@@ -47,6 +50,7 @@ pub(super) const ENTRY: Entry = Entry {
     name: "expansion",
     about: "points that are moved until their span captures most, the smallest models (Li & Gao); steps (of the optimiser, at \
             most), rows (seen while points move), rank (of the factor that the start is chosen with)",
+    labelled: false,
     build: |fields| {
         let rows = fields.count("rows")?.unwrap_or(ROWS);
         if rows < 2 {
@@ -98,6 +102,7 @@ impl Method for Free {
             support: Support::Points(moved.support),
             expansion: moved.expansion,
             density: None,
+            fidelity: None,
             fewer: DEPENDENT,
             report,
         })
@@ -168,12 +173,15 @@ struct Problem<'a> {
     center: bool,
     /// Columns that do not vary: points keep their values there.
     constant: Vec<bool>,
+    /// f of each row; 1 without it.
+    stretches: Vec<f64>,
 }
 
 impl<'a> Problem<'a> {
     fn new(task: &'a Task<'a>, x: Points<'static>) -> Problem<'a> {
         let constant = (0..x.d()).map(|k| x.rows().all(|row| row[k] == x.row(0)[k])).collect();
-        Problem { kernel: task.kernel, x, q: task.q, center: task.center, constant }
+        let stretches = stretches(task.kernel, &x);
+        Problem { kernel: task.kernel, x, q: task.q, center: task.center, constant, stretches }
     }
 
     /// The best components in the span of Z: W(Z) is what they capture.
@@ -188,17 +196,19 @@ impl<'a> Problem<'a> {
         let (m, b) = (points.n(), &best.coefficients);
         let basis = Basis::centred(self.kernel.clone(), points.clone(), best.means.clone());
         let components = basis.weights(b.clone());
+        let kernel = self.kernel.conformal().map_or(self.kernel, |conformal| &conformal.base);
+        let f = stretches(self.kernel, &points);
         let mut inner = blocks::sum(
             self.x.n(),
             || vec![0.0; m * d],
             |sum, rows| {
                 let x = self.x.slice(rows.clone());
                 let y = basis.product(&x, &components, Precision::Double);
-                let y = Mat::from_fn(rows.len(), q, |j, k| 2.0 * y[j * q + k]);
+                let y = Mat::from_fn(rows.len(), q, |j, k| 2.0 * self.stretches[rows.start + j] * y[j * q + k]);
                 let weights = dense::product(y.as_ref(), b.transpose());
                 for (i, out) in sum.chunks_exact_mut(d).enumerate() {
                     for j in 0..rows.len() {
-                        self.kernel.add_gradient(points.row(i), x.row(j), weights[(j, i)], out);
+                        kernel.add_gradient(points.row(i), x.row(j), f[i] * weights[(j, i)], out);
                     }
                 }
             },
@@ -207,7 +217,7 @@ impl<'a> Problem<'a> {
         for (i, out) in inner.chunks_exact_mut(d).enumerate() {
             for l in 0..m {
                 let weight: f64 = (0..q).map(|k| best.values[k] * b[(i, k)] * b[(l, k)]).sum();
-                self.kernel.add_gradient(points.row(i), points.row(l), -2.0 * weight, out);
+                kernel.add_gradient(points.row(i), points.row(l), -2.0 * f[i] * f[l] * weight, out);
             }
         }
         // Points that others express have no say.
@@ -277,12 +287,16 @@ fn remember(memory: &mut Vec<(Vec<f64>, Vec<f64>)>, moved: Vec<f64>, fallen: Vec
     }
 }
 
-fn difference(a: &[f64], b: &[f64]) -> Vec<f64> {
-    a.iter().zip(b).map(|(a, b)| a - b).collect()
+/// f of each point under a conformal kernel, 1 under any other.
+fn stretches(kernel: &Arc<dyn Kernel>, points: &Points) -> Vec<f64> {
+    match kernel.conformal() {
+        Some(conformal) => points.rows().map(|row| conformal.stretch.at(row)).collect(),
+        None => vec![1.0; points.n()],
+    }
 }
 
-fn dot(a: &[f64], b: &[f64]) -> f64 {
-    a.iter().zip(b).map(|(a, b)| a * b).sum()
+fn difference(a: &[f64], b: &[f64]) -> Vec<f64> {
+    a.iter().zip(b).map(|(a, b)| a - b).collect()
 }
 
 /// The two-loop recursion: H g, H the inverse curvature remembered.
@@ -313,7 +327,7 @@ mod tests {
 
     fn problem<'a>(kernel: &'a Arc<dyn Kernel>, x: &Points, center: bool) -> Problem<'a> {
         let x = x.slice(0..x.n()).into_owned();
-        Problem { kernel, constant: vec![false; x.d()], x, q: 2, center }
+        Problem { kernel, constant: vec![false; x.d()], stretches: stretches(kernel, &x), x, q: 2, center }
     }
 
     #[test]
@@ -325,11 +339,10 @@ mod tests {
         (0..3).for_each(|k| close[3 + k] = close[k] + 1e-2 * (k + 1) as f64);
         for entry in KERNELS {
             // tanh is nearly linear, and so positive semi-definite, on small arguments only.
-            let spec = match entry.name {
-                "sigmoid" => "sigmoid,gamma=1e-3,coef0=0".parse().unwrap(),
-                name => Spec::new(name),
+            let kernel = match entry.name {
+                "sigmoid" => kernel::build(&"sigmoid,gamma=1e-3,coef0=0".parse().unwrap(), &x, 0).unwrap(),
+                _ => entry.example(&x),
             };
-            let kernel = kernel::build(&spec, &x, 0).unwrap();
             for (name, values) in [("far", far.values()), ("close", &close[..])] {
                 // The linear kernels have three dimensions: more points would leave nothing to gain.
                 let m = if kernel.rank(3) == 3 || entry.name == "sigmoid" { 2 } else { 5 };
@@ -348,7 +361,7 @@ mod tests {
                         let step = 1e-4;
                         let (near, twice) = (moved(step) - moved(-step), moved(2.0 * step) - moved(-2.0 * step));
                         let expected = (8.0 * near - twice) / (12.0 * step);
-                        let case = format!("{spec} {name} {center} {i}: {found} {expected}");
+                        let case = format!("{} {name} {center} {i}: {found} {expected}", entry.name);
                         assert!((found - expected).abs() < 1e-6 * size.max(1e-3), "{case}");
                     }
                 }

@@ -35,6 +35,7 @@ pub(super) const ENTRY: Entry = Entry {
     name: "greedy",
     about: "rows that gain most, one after the other, then exchanged while that helps (Li & Gao); gain (leading or trace), \
             exchanges (passes at most), rank",
+    labelled: false,
     build: |fields| {
         Ok(Box::new(Greedy {
             gain: fields.choice("gain", &["leading", "trace"])?,
@@ -45,10 +46,17 @@ pub(super) const ENTRY: Entry = Entry {
 };
 
 #[derive(Debug)]
-struct Greedy {
+pub(super) struct Greedy {
     gain: &'static str,
     exchanges: usize,
     rank: Option<usize>,
+}
+
+impl Greedy {
+    /// As where nothing is said.
+    pub(super) fn usual() -> Greedy {
+        Greedy { gain: "leading", exchanges: EXCHANGES, rank: None }
+    }
 }
 
 impl Method for Greedy {
@@ -88,6 +96,7 @@ impl Method for Greedy {
             support: Support::Rows(rows),
             expansion,
             density: None,
+            fidelity: None,
             fewer: DEPENDENT,
             report,
         })

@@ -11,5 +11,6 @@ pub(super) const ENTRY: Entry = Entry {
     name: "l1",
     about: "sparse regression on the components (Wang & Tanaka), points of its own for each; ridge, penalty (one, or one a \
             component: 0.1:0.2), fraction, sequential, alternations, refit, tolerance, rank",
+    labelled: false,
     build: |fields| Regression::build(Kind::L1, fields),
 };

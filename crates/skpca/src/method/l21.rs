@@ -11,5 +11,6 @@ pub(super) const ENTRY: Entry = Entry {
     name: "l21",
     about: "group-sparse regression on the components (Wang & Tanaka), one set of points for all; ridge, penalty, fraction, \
             alternations, refit, tolerance, rank",
+    labelled: false,
     build: |fields| Regression::build(Kind::L21, fields),
 };

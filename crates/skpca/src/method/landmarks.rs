@@ -37,6 +37,7 @@ const JUDGES_A_POINT: usize = 4;
 pub(super) const ENTRY: Entry = Entry {
     name: "landmarks",
     about: "randomly pivoted Nyström points and the best components in their span; no parameters",
+    labelled: false,
     build: |_| Ok(Box::new(Landmarks)),
 };
 
@@ -60,6 +61,7 @@ impl Method for Landmarks {
             support: Support::Rows(support),
             expansion,
             density: None,
+            fidelity: None,
             fewer: DEPENDENT,
             report,
         })

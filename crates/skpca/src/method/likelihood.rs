@@ -40,6 +40,7 @@ pub(super) const ENTRY: Entry = Entry {
     name: "likelihood",
     about: "maximum likelihood of a Gaussian whose covariance is noise and few weighted points, uncentred unless asked; \
             noise (σ²) or fraction (of the largest useful noise), refit, tolerance, rank",
+    labelled: false,
     build: |fields| {
         let mut noise = fields.positive("noise")?.map(Noise::Given);
         if let Some(share) = fields.positive("fraction")? {
@@ -219,6 +220,7 @@ impl Path<'_> {
                 .with("rank", dimension),
             support: Support::Rows(state.rows),
             expansion,
+            fidelity: None,
             fewer: "no noise selects as many",
             density: Some(density),
             report,

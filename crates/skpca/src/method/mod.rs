@@ -5,6 +5,7 @@
 //! then know it.
 
 mod alternation;
+mod discriminant;
 mod elastic_net;
 mod energy;
 mod exact;
@@ -31,6 +32,7 @@ use crate::eigen::{Accuracy, Pairs, top};
 use crate::error::{Error, Result};
 use crate::factor::{Factor, Stop, gram};
 use crate::kernel::Kernel;
+use crate::labels::Labels;
 use crate::model::Density;
 use crate::points::Points;
 use crate::reference::Reference;
@@ -108,6 +110,8 @@ pub(crate) struct Size {
 pub(crate) struct Task<'a> {
     pub kernel: &'a Arc<dyn Kernel>,
     pub points: &'a Points<'a>,
+    /// Classes of the rows, where they are known.
+    pub labels: Option<&'a Labels>,
     /// Components to find …
     pub q: usize,
     /// … and whether the user said so.
@@ -179,7 +183,8 @@ impl Task<'_> {
         self.span(support)?.best(self.q)
     }
 
-    fn span(&self, support: &Points<'static>) -> Result<Span> {
+    /// The span of any points.
+    pub(crate) fn span(&self, support: &Points<'static>) -> Result<Span> {
         Span::new(self.kernel, self.points, support, self.center, self.watch)
     }
 
@@ -221,6 +226,14 @@ impl Support {
             Support::Points(points) => points.n(),
         }
     }
+
+    /// The points themselves; `all` are those that rows are counted in.
+    pub(crate) fn points(&self, all: &Points) -> Points<'static> {
+        match self {
+            Support::Rows(rows) => all.select(rows),
+            Support::Points(points) => points.clone(),
+        }
+    }
 }
 
 /// A method's answer.
@@ -232,6 +245,8 @@ pub(crate) struct Solution {
     pub expansion: Expansion,
     /// What the likelihood of new rows needs, where the method has one.
     pub density: Option<Density>,
+    /// The fidelity, where it is not that of the components.
+    pub fidelity: Option<f64>,
     /// Why there may be fewer points than asked for.
     pub fewer: &'static str,
     pub report: Report,
@@ -265,6 +280,8 @@ pub struct Entry {
     pub name: &'static str,
     /// What it does and its parameters, for help texts.
     pub about: &'static str,
+    /// Whether it needs labels.
+    pub labelled: bool,
     build: fn(&mut Fields) -> Result<Box<dyn Method>>,
 }
 
@@ -280,15 +297,21 @@ pub const METHODS: &[Entry] = &[
     likelihood::ENTRY,
     greedy::ENTRY,
     expansion::ENTRY,
+    discriminant::ENTRY,
 ];
 
-/// Builds the method that `spec` names.
-pub(crate) fn build(spec: &Spec) -> Result<Box<dyn Method>> {
-    let entry = METHODS.iter().find(|entry| entry.name == spec.name).ok_or_else(|| Error::Unknown {
+/// The line of the registry that `spec` names.
+pub(crate) fn entry(spec: &Spec) -> Result<&'static Entry> {
+    METHODS.iter().find(|entry| entry.name == spec.name).ok_or_else(|| Error::Unknown {
         what: "method",
         name: spec.name.clone(),
         valid: METHODS.iter().map(|entry| entry.name.to_string()).collect(),
-    })?;
+    })
+}
+
+/// Builds the method that `spec` names.
+pub(crate) fn build(spec: &Spec) -> Result<Box<dyn Method>> {
+    let entry = entry(spec)?;
     let mut fields = Fields::new(spec);
     let method = (entry.build)(&mut fields)?;
     fields.finish("method parameter")?;

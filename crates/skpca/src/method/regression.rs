@@ -190,6 +190,7 @@ impl Path<'_> {
             support: Support::Rows(candidate.rows),
             expansion,
             density: None,
+            fidelity: None,
             fewer: "no penalty selects as many",
             report: candidate.report,
         })

@@ -22,6 +22,7 @@ const MOST: usize = 1000;
 pub(super) const ENTRY: Entry = Entry {
     name: "threshold",
     about: "baseline: each component of kernel PCA keeps its largest coefficients; keep (a component), refit",
+    labelled: false,
     build: |fields| {
         let (keep, refit) = (fields.count("keep")?, fields.boolean("refit", true)?);
         match keep {
@@ -72,6 +73,7 @@ impl Method for Threshold {
             support: Support::Rows(rows),
             expansion,
             density: None,
+            fidelity: None,
             fewer: "one coefficient more a component would need more points",
             report: Report { rounds: 1, converged: true, ..Report::default() },
         })

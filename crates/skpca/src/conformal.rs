@@ -1,0 +1,274 @@
+//! Which factor f of a conformal kernel separates the classes best (Li & Gao 2011, after Xiong, Swamy & Ahmad 2005).
+//!
+//! ```text
+//! k′ = f f k,   f = E ξ,   E = [1, exp(−δ‖x_i − v_n‖²)],   v_n: the support that the method chooses under k
+//! J(ξ) = ξᵀEᵀB₀Eξ / ξᵀEᵀW₀Eξ      B₀ = blkdiag(K_cc / n_c) − K / n,   W₀ = diag K − blkdiag(K_cc / n_c)
+//! ```
+//!
+//! J is the ratio of the scatter between classes to that within them, in the feature space of k′. Three ways to its largest value:
+//!
+//! | solver | ξ |
+//! |---|---|
+//! | `exact` | the leading eigenvector of EᵀB₀E ξ = J (EᵀW₀E + ρ I) ξ; f may be negative |
+//! | `positive` | the same over b ≥ 0 and b₀ ≥ Σ b_n / 10: f is positive everywhere. Each round solves a quadratic that touches J from below |
+//! | `iteration` | the paper's (32): gradient steps from f = 1, of a length that falls to zero |
+//!
+//! f is scaled to mean square 1 over the rows. Nothing n × n: at most [`ROWS`] rows are looked at.
+
+use std::sync::Arc;
+
+use faer::{Mat, MatRef};
+
+use crate::blocks;
+use crate::bounded::bounded;
+use crate::dense::{self, dot};
+use crate::error::{Error, Result};
+use crate::gram::{Basis, Precision};
+use crate::kernel::conformal::{Conformal, NAME, Stretch, build_base};
+use crate::kernel::rbf::Rbf;
+use crate::kernel::{Bandwidth, Distance, Kernel};
+use crate::labels::Labels;
+use crate::points::Points;
+use crate::random::Random;
+use crate::spec::{Fields, Spec};
+
+/// Rows that f is learned from: all up to this many, a uniform sample above.
+const ROWS: usize = 4000;
+/// Bumps of f at most: a support of more points lends a sample of them.
+const VECTORS: usize = 500;
+/// What is added to the diagonal of EᵀW₀E, as a share of its mean.
+const REGULARISATION: f64 = 1e-3;
+/// b₀ of a positive f is at least this share of the sum of the other b: f varies by no more than one over it, and one.
+const LEAST: f64 = 0.1;
+/// Rounds of `positive` at most, and the rise of J below which it has arrived.
+const ROUNDS: usize = 500;
+const RISE: f64 = 1e-9;
+/// The first step of the paper's iteration and their number, where nothing is said.
+const RATE: f64 = 0.01;
+const STEPS: usize = 200;
+
+/// How f is to be learned.
+pub(crate) struct Learner {
+    base: Arc<dyn Kernel>,
+    delta: f64,
+    solver: Solver,
+}
+
+enum Solver {
+    Exact { regularisation: f64 },
+    Positive { regularisation: f64 },
+    Iteration { rate: f64, steps: usize },
+}
+
+impl Learner {
+    /// What `spec` wishes, if it is a conformal kernel without an f.
+    pub(crate) fn new(spec: &Spec, bandwidth: &Bandwidth) -> Result<Option<Learner>> {
+        if spec.name != NAME || spec.fields.contains_key("weights") {
+            return Ok(None);
+        }
+        let mut fields = Fields::new(spec);
+        let delta = bandwidth.named("delta", &mut fields, "median", Distance::Squared)?;
+        let name = fields.choice("solver", &["exact", "positive", "iteration"])?;
+        let solver = match name {
+            "iteration" => Solver::Iteration {
+                rate: fields.positive("rate")?.unwrap_or(RATE),
+                steps: fields.count("rounds")?.unwrap_or(STEPS),
+            },
+            _ => {
+                let regularisation = fields.positive("regularisation")?.unwrap_or(REGULARISATION);
+                match name {
+                    "exact" => Solver::Exact { regularisation },
+                    _ => Solver::Positive { regularisation },
+                }
+            }
+        };
+        let base = build_base(&mut fields, bandwidth)?;
+        fields.finish("kernel parameter")?;
+        Ok(Some(Learner { base, delta, solver }))
+    }
+
+    /// The kernel that f will multiply.
+    pub(crate) fn base(&self) -> &Arc<dyn Kernel> {
+        &self.base
+    }
+
+    /// The kernel with the f that separates the classes, its bumps at `support`; and what is to be said of it.
+    pub(crate) fn learn(
+        &self,
+        points: &Points,
+        labels: &Labels,
+        support: &Points,
+        seed: u64,
+    ) -> Result<(Arc<dyn Kernel>, String)> {
+        let rows = Random::new(seed, 17).sample(points.n(), ROWS);
+        let (x, labels) = (points.select(&rows), labels.select(&rows));
+        let vectors = support.select(&Random::new(seed, 18).sample(support.n(), VECTORS));
+        let e = bumps(&x, &vectors, self.delta);
+        let scatter = Scatter::new(&self.base, &x, &labels, e.as_ref());
+        let mut xi = scatter.solve(&self.solver)?;
+        let f = dense::product(e.as_ref(), column(&xi).as_ref());
+        let mean = f.squared_norm_l2() / x.n() as f64;
+        if !(mean > 0.0 && mean.is_finite()) {
+            return Err(Error::Numerical { why: "the factor of the conformal kernel vanishes on all rows".into() });
+        }
+        let sign = if f.col(0).iter().sum::<f64>() < 0.0 { -1.0 } else { 1.0 };
+        xi.iter_mut().for_each(|v| *v *= sign / mean.sqrt());
+        let negative = f.col(0).iter().filter(|v| **v * sign < 0.0).count();
+        let plain: Vec<f64> = (0..xi.len()).map(|n| if n == 0 { 1.0 } else { 0.0 }).collect();
+        let note = format!(
+            "classes are apart by J = {:.4} under the conformal kernel, {:.4} under {}; f is negative on {:.0} % of the rows",
+            scatter.ratio(&xi),
+            scatter.ratio(&plain),
+            self.base.spec().name,
+            100.0 * negative as f64 / x.n() as f64
+        );
+        let stretch = Stretch { constant: xi[0], weights: xi[1..].to_vec(), vectors, delta: self.delta };
+        Ok((Arc::new(Conformal { base: self.base.clone(), stretch }), note))
+    }
+}
+
+/// `E`
+fn bumps(x: &Points, vectors: &Points, delta: f64) -> Mat<f64> {
+    let basis = Basis::new(Arc::new(Rbf { gamma: delta }), vectors.slice(0..vectors.n()).into_owned());
+    let parts = blocks::map(x.n(), |rows| {
+        let mut block = Mat::zeros(rows.len(), vectors.n());
+        basis.block(&x.slice(rows.clone()), block.as_mut());
+        dense::beside(Mat::from_fn(rows.len(), 1, |_, _| 1.0).as_ref(), block.as_ref())
+    });
+    dense::stack(&parts)
+}
+
+/// `EᵀB₀E` and `EᵀW₀E`
+struct Scatter {
+    between: Mat<f64>,
+    within: Mat<f64>,
+}
+
+impl Scatter {
+    fn new(kernel: &Arc<dyn Kernel>, x: &Points, labels: &Labels, e: MatRef<f64>) -> Scatter {
+        let size = e.ncols();
+        let rows: Vec<usize> = (0..x.n()).collect();
+        let all = quadratic_form(kernel, x, &rows, e);
+        let mut classes = Mat::zeros(size, size);
+        for class in 0..labels.classes() {
+            let of: Vec<usize> = rows.iter().copied().filter(|&i| labels.of(i) == class).collect();
+            if !of.is_empty() {
+                classes += quadratic_form(kernel, x, &of, e) * faer::Scale(1.0 / of.len() as f64);
+            }
+        }
+        let lengths: Vec<f64> = x.rows().map(|row| kernel.eval(row, row)).collect();
+        let weighted = Mat::from_fn(x.n(), size, |i, n| lengths[i] * e[(i, n)]);
+        let mut within = Mat::zeros(size, size);
+        dense::add_transposed_product(&mut within, e, weighted.as_ref());
+        let n = x.n() as f64;
+        let symmetric = |a: &dyn Fn(usize, usize) -> f64| Mat::from_fn(size, size, |i, j| 0.5 * (a(i, j) + a(j, i)));
+        Scatter {
+            between: symmetric(&|i, j| classes[(i, j)] - all[(i, j)] / n),
+            within: symmetric(&|i, j| within[(i, j)] - classes[(i, j)]),
+        }
+    }
+
+    /// J
+    fn ratio(&self, xi: &[f64]) -> f64 {
+        quadratic(&self.between, xi) / quadratic(&self.within, xi)
+    }
+
+    fn solve(&self, solver: &Solver) -> Result<Vec<f64>> {
+        match *solver {
+            Solver::Exact { regularisation } => self.exact(regularisation),
+            Solver::Positive { regularisation } => self.positive(regularisation),
+            Solver::Iteration { rate, steps } => Ok(self.iteration(rate, steps)),
+        }
+    }
+
+    /// `EᵀW₀E + ρ I`
+    fn regularised(&self, regularisation: f64) -> Mat<f64> {
+        let size = self.within.nrows();
+        let mean = (0..size).map(|i| self.within[(i, i)]).sum::<f64>() / size as f64;
+        let add = |i, j| if i == j { regularisation * mean } else { 0.0 };
+        Mat::from_fn(size, size, |i, j| self.within[(i, j)] + add(i, j))
+    }
+
+    fn exact(&self, regularisation: f64) -> Result<Vec<f64>> {
+        let l = dense::cholesky(self.regularised(regularisation).as_ref()).ok_or_else(no_scatter)?;
+        let mut between = self.between.clone();
+        dense::solve_lower(l.as_ref(), between.as_mut());
+        dense::divide_by_transposed(between.as_mut(), l.as_ref());
+        let (_, vectors) = dense::eigen(between.as_ref())?;
+        let mut xi = column(vectors.col_as_slice(0));
+        dense::solve_lower_transposed(l.as_ref(), xi.as_mut());
+        Ok(xi.col_as_slice(0).to_vec())
+    }
+
+    /// The numerator is convex: its tangent at ξ lies below it, and `max ξᵀBξ′ / J − ½ ξ′ᵀWξ′` over ξ′ ≥ 0 raises J.
+    fn positive(&self, regularisation: f64) -> Result<Vec<f64>> {
+        let size = self.within.nrows();
+        // ξ = M η, η ≥ 0: b₀ is η₀ and a share of every other.
+        let m = Mat::from_fn(size, size, |i, j| match i {
+            0 if j > 0 => LEAST,
+            _ => f64::from(i == j),
+        });
+        let inside = |a: &Mat<f64>| m.transpose() * a * &m;
+        let (between, within) = (inside(&self.between), inside(&self.regularised(regularisation)));
+        let ratio = |eta: &[f64]| quadratic(&between, eta) / quadratic(&within, eta);
+        let mut eta = vec![1.0; size];
+        let mut best = ratio(&eta);
+        for _ in 0..ROUNDS {
+            let slopes: Vec<f64> = times(&between, &eta).iter().map(|b| -b / best).collect();
+            let next = bounded(&within, &slopes, &vec![0.0; size]);
+            let risen = ratio(&next);
+            let rises = risen > (1.0 + RISE) * best;
+            if !rises {
+                break;
+            }
+            (eta, best) = (next, risen);
+        }
+        match best.is_finite() {
+            true => Ok(times(&m.transpose().to_owned(), &eta)),
+            false => Err(no_scatter()),
+        }
+    }
+
+    /// (32) of the paper, J₂ squared in the second term as the derivative has it.
+    fn iteration(&self, rate: f64, steps: usize) -> Vec<f64> {
+        let mut xi: Vec<f64> = (0..self.within.nrows()).map(|n| if n == 0 { 1.0 } else { 0.0 }).collect();
+        for step in 0..steps {
+            let rate = rate * (1.0 - step as f64 / steps as f64);
+            let (b, w) = (times(&self.between, &xi), times(&self.within, &xi));
+            let (j1, j2) = (dot(&b, &xi), dot(&w, &xi));
+            if !(j2 > 0.0 && j1.is_finite()) {
+                break;
+            }
+            let change = b.iter().zip(&w).map(|(b, w)| rate * (b / j2 - j1 / (j2 * j2) * w));
+            xi = xi.iter().zip(change).map(|(v, change)| v + change).collect();
+        }
+        xi
+    }
+}
+
+/// `E_sᵀ K_ss E_s` over some rows s.
+fn quadratic_form(kernel: &Arc<dyn Kernel>, x: &Points, rows: &[usize], e: MatRef<f64>) -> Mat<f64> {
+    let size = e.ncols();
+    let (x, e) = (x.select(rows), Mat::from_fn(rows.len(), size, |i, n| e[(rows[i], n)]));
+    let basis = Basis::new(kernel.clone(), x.clone());
+    let ke = basis.product(&x, &basis.weights(e.clone()), Precision::Double);
+    let mut out = Mat::zeros(size, size);
+    dense::add_transposed_product(&mut out, e.as_ref(), MatRef::from_row_major_slice(&ke, rows.len(), size));
+    out
+}
+
+fn no_scatter() -> Error {
+    Error::NoVariance { why: "no class varies within itself: nothing to separate it from the others by".into() }
+}
+
+fn column(values: &[f64]) -> Mat<f64> {
+    Mat::from_fn(values.len(), 1, |i, _| values[i])
+}
+
+fn times(a: &Mat<f64>, x: &[f64]) -> Vec<f64> {
+    (0..x.len()).map(|i| dot(a.col_as_slice(i), x)).collect()
+}
+
+fn quadratic(a: &Mat<f64>, x: &[f64]) -> f64 {
+    dot(&times(a, x), x)
+}

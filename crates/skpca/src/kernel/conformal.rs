@@ -1,0 +1,120 @@
+//! `k′(x, z) = f(x) f(z) k(x, z)`, with `f(x) = b₀ + Σ_n b_n exp(−δ ‖x − v_n‖²)` (Amari & Wu 1999; Li & Gao 2011).
+//!
+//! Where f is large the kernel magnifies: distances in feature space grow. Which f separates the classes of labelled rows
+//! is for the room [`crate::conformal`] to find; here it is given.
+
+use std::sync::Arc;
+
+use super::bandwidth::Bandwidth;
+use super::{Entry, Form, KERNELS, Kernel};
+use crate::error::{Error, Result};
+use crate::points::Points;
+use crate::spec::{Fields, Spec};
+
+pub(crate) const NAME: &str = "conformal";
+
+pub(super) const ENTRY: Entry = Entry {
+    name: NAME,
+    about: "f(x) f(z) k(x, z), where f = b₀ + Σ b_n exp(−δ ‖x − v_n‖²) separates labelled classes (Li & Gao); base = rbf \
+            (default) or another kernel, its parameters beside it; delta (as gamma of rbf), solver = exact (default), \
+            positive or iteration, regularisation; rate and rounds of the iteration",
+    labelled: true,
+    build: |fields, bandwidth| {
+        let missing = |name| Error::parameter(NAME, format!("no {name}"), "labels to learn f from, or f itself");
+        let delta = fields.positive("delta")?.ok_or_else(|| missing("delta"))?;
+        let constant = fields.number("constant", 0.0)?;
+        let weights = fields.reals("weights")?.ok_or_else(|| missing("weights"))?;
+        let vectors = fields.reals("vectors")?.ok_or_else(|| missing("vectors"))?;
+        if weights.is_empty() || vectors.is_empty() || vectors.len() % weights.len() != 0 {
+            let found = format!("{} numbers for {} weights", vectors.len(), weights.len());
+            return Err(Error::parameter("vectors", found, "as many coordinates for each weight"));
+        }
+        let vectors = Points::new(vectors.len() / weights.len(), vectors)?;
+        let base = build_base(fields, bandwidth)?;
+        Ok(Arc::new(Conformal { base, stretch: Stretch { constant, weights, vectors, delta } }))
+    },
+};
+
+/// The kernel that the field `base` names, with the parameters that the other fields give it.
+pub(crate) fn build_base(fields: &mut Fields, bandwidth: &Bandwidth) -> Result<Arc<dyn Kernel>> {
+    let names: Vec<&'static str> = KERNELS.iter().map(|entry| entry.name).filter(|name| *name != NAME).collect();
+    let name = fields.choice("base", &names)?;
+    let entry = KERNELS.iter().find(|entry| entry.name == name).expect("a name of the registry");
+    (entry.build)(fields, bandwidth)
+}
+
+/// A kernel times f of both its arguments.
+#[derive(Debug)]
+pub struct Conformal {
+    pub(crate) base: Arc<dyn Kernel>,
+    pub(crate) stretch: Stretch,
+}
+
+/// `f(x) = b₀ + Σ_n b_n exp(−δ ‖x − v_n‖²)`
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) struct Stretch {
+    pub constant: f64,
+    pub weights: Vec<f64>,
+    pub vectors: Points<'static>,
+    pub delta: f64,
+}
+
+impl Stretch {
+    /// One value.
+    pub(crate) fn at(&self, x: &[f64]) -> f64 {
+        self.constant + self.weights.iter().zip(self.bumps(x)).map(|(b, bump)| b * bump).sum::<f64>()
+    }
+
+    /// `exp(−δ ‖x − v_n‖²)`
+    fn bumps<'a>(&'a self, x: &'a [f64]) -> impl Iterator<Item = f64> + 'a {
+        self.vectors.rows().map(move |v| {
+            let squared: f64 = x.iter().zip(v).map(|(a, b)| (a - b) * (a - b)).sum();
+            (-self.delta * squared).exp()
+        })
+    }
+}
+
+impl Kernel for Conformal {
+    fn eval(&self, x: &[f64], z: &[f64]) -> f64 {
+        // This order keeps it symmetric to the last bit.
+        self.base.eval(x, z) * (self.stretch.at(x) * self.stretch.at(z))
+    }
+
+    fn form(&self) -> Form {
+        self.base.form()
+    }
+
+    fn conformal(&self) -> Option<&Conformal> {
+        Some(self)
+    }
+
+    fn spec(&self) -> Spec {
+        let base = self.base.spec();
+        let Stretch { constant, weights, vectors, delta } = &self.stretch;
+        Spec { name: NAME.into(), fields: base.fields }
+            .with("base", base.name)
+            .with("delta", *delta)
+            .with("constant", *constant)
+            .with("weights", weights.clone())
+            .with("vectors", vectors.values().to_vec())
+    }
+
+    fn add_gradient(&self, z: &[f64], x: &[f64], weight: f64, out: &mut [f64]) {
+        let weight = weight * self.stretch.at(x);
+        self.base.add_gradient(z, x, weight * self.stretch.at(z), out);
+        // ∂f(z) = −2δ Σ b_n e_n (z − v_n)
+        let weight = -2.0 * self.stretch.delta * weight * self.base.eval(z, x);
+        let bumps = self.stretch.weights.iter().zip(self.stretch.bumps(z));
+        for (v, (b, bump)) in self.stretch.vectors.rows().zip(bumps) {
+            out.iter_mut().zip(z.iter().zip(v)).for_each(|(out, (z, v))| *out += weight * b * bump * (z - v));
+        }
+    }
+
+    fn rank(&self, d: usize) -> usize {
+        self.base.rank(d)
+    }
+
+    fn width(&self) -> Option<usize> {
+        Some(self.stretch.vectors.d())
+    }
+}

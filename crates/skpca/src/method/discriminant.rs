@@ -1,0 +1,123 @@
+//! Kernel discriminant analysis in the span of few points (reviewed in Li & Gao 2011, §2.2): directions along which classes
+//! are far apart and each of them is narrow.
+//!
+//! ```text
+//! S_b v = J (S_w + ρ (tr S_w / m) I) v,    S_b = Σ_c n_c (m_c − φ̄)(m_c − φ̄)ᵀ,   S_w = Σ_j (φ(x_j) − m_c(j))(φ(x_j) − m_c(j))ᵀ
+//! ```
+//!
+//! in orthonormal coordinates of the span of the points that `greedy` chooses. There are at most as many directions as classes
+//! but one. Nothing n × n: S_w is the scatter of all rows without that of the class means.
+
+use faer::{Mat, MatRef};
+
+use super::greedy::Greedy;
+use super::{Entry, Method, Report, Size, Solution, Task};
+use crate::blocks;
+use crate::dense;
+use crate::eigen::{Accuracy, top};
+use crate::error::{Error, Result};
+use crate::gram::Basis;
+use crate::labels::Labels;
+use crate::points::Points;
+use crate::spec::Spec;
+
+/// ρ where nothing is said.
+const REGULARISATION: f64 = 1e-3;
+
+pub(super) const ENTRY: Entry = Entry {
+    name: "discriminant",
+    about: "needs --label: directions that separate the classes, in the span of the points that greedy chooses; support and \
+            fidelity are asked of that span; regularisation",
+    labelled: true,
+    build: |fields| {
+        let regularisation = fields.positive("regularisation")?.unwrap_or(REGULARISATION);
+        Ok(Box::new(Discriminant { regularisation, points: Greedy::usual() }))
+    },
+};
+
+#[derive(Debug)]
+struct Discriminant {
+    regularisation: f64,
+    points: Greedy,
+}
+
+impl Method for Discriminant {
+    fn fit(&self, task: &mut Task) -> Result<Solution> {
+        let labels = task.labels.expect("a fit without labels is refused");
+        let Solution { support, expansion, fewer, .. } = self.points.fit(task)?;
+        let chosen = support.points(task.points);
+        let fidelity = task.fidelity_of(&chosen, &expansion)?;
+        let directions = task.q.min(labels.classes() - 1);
+        let span = task.span(&chosen)?;
+        let means = class_means(&Basis::new(task.kernel.clone(), chosen.select(span.kept())), task.points, labels);
+        let (values, directions) =
+            self.directions(span.scatter(), span.coordinates(means).as_ref(), &labels.counts(), directions)?;
+        let report = Report { objective: Some(values.iter().sum()), rounds: 1, converged: true, ..Report::default() };
+        Ok(Solution {
+            method: Spec::new("discriminant").with("regularisation", self.regularisation),
+            support,
+            expansion: span.along(directions)?,
+            density: None,
+            fidelity: Some(fidelity),
+            fewer,
+            report,
+        })
+    }
+
+    fn memory(&self, size: &Size) -> usize {
+        self.points.memory(size)
+    }
+}
+
+impl Discriminant {
+    /// The ratios J, largest first, and the directions, of classes with these `means` (m × classes, from the mean of `scatter`).
+    fn directions(
+        &self,
+        scatter: &Mat<f64>,
+        means: MatRef<f64>,
+        counts: &[usize],
+        q: usize,
+    ) -> Result<(Vec<f64>, Mat<f64>)> {
+        let (m, n) = (scatter.nrows(), counts.iter().sum::<usize>() as f64);
+        let roots = Mat::from_fn(m, counts.len(), |i, c| (counts[c] as f64).sqrt() * means[(i, c)]);
+        let mut within = scatter.clone();
+        dense::subtract_product(within.as_mut(), roots.as_ref(), roots.transpose());
+        let trace: f64 = (0..m).map(|i| within[(i, i)]).sum();
+        (0..m).for_each(|i| within[(i, i)] += self.regularisation * trace / m as f64);
+        let l = dense::cholesky(within.as_ref()).ok_or_else(|| Error::NoVariance {
+            why: "no class varies within itself: any direction separates them".into(),
+        })?;
+        // The overall mean is that of `scatter` unless that was not centred.
+        let overall = |i: usize| (0..counts.len()).map(|c| counts[c] as f64 * means[(i, c)]).sum::<f64>() / n;
+        let overall: Vec<f64> = (0..m).map(overall).collect();
+        let mut apart = Mat::from_fn(m, counts.len(), |i, c| (counts[c] as f64).sqrt() * (means[(i, c)] - overall[i]));
+        dense::solve_lower(l.as_ref(), apart.as_mut());
+        let between = dense::product(apart.as_ref(), apart.transpose());
+        let trace = (0..m).map(|i| between[(i, i)]).sum();
+        let pairs = top(&between, q, Accuracy { trace, ..Accuracy::default() }, 0, &())?;
+        if pairs.values.is_empty() {
+            return Err(Error::NoVariance { why: "the means of all classes coincide".into() });
+        }
+        let mut directions = pairs.vectors;
+        dense::solve_lower_transposed(l.as_ref(), directions.as_mut());
+        Ok((pairs.values, directions))
+    }
+}
+
+/// `(1/n_c) Σ_{j in c} k_z(x_j)`, m × classes.
+fn class_means(basis: &Basis, points: &Points, labels: &Labels) -> Mat<f64> {
+    let (m, classes, counts) = (basis.points().n(), labels.classes(), labels.counts());
+    let sums = blocks::sum(
+        points.n(),
+        || Mat::<f64>::zeros(m, classes),
+        |sums, rows| {
+            let mut k = Mat::zeros(rows.len(), m);
+            basis.block(&points.slice(rows.clone()), k.as_mut());
+            for (i, row) in rows.enumerate() {
+                sums.col_mut(labels.of(row)).iter_mut().zip(k.row(i).iter()).for_each(|(sum, k)| *sum += k);
+            }
+        },
+        |a, b| *a += b,
+    );
+    Mat::from_fn(m, classes, |i, c| sums[(i, c)] / counts[c] as f64)
+}
