@@ -148,6 +148,7 @@ const PARAMETERS: &[(&str, &str)] = &[
     ("split", "half: half of alpha for points, half for components, as in the paper; sharp: the bound is alpha itself"),
     ("noise", "σ²; the smaller, the more points"),
     ("steps", "expansion: steps of the optimiser at most [default: 200]"),
+    ("restarts", "expansion: more starts, from other k-means centres; the best is kept [default: 0]"),
     ("rows", "expansion: rows that are seen while points move [default: 2000]"),
     ("gain", "greedy: leading counts what the leading q eigenvectors hold, trace all variance"),
     (

@@ -114,11 +114,10 @@ impl Learner {
         let sign = if f.col(0).iter().sum::<f64>() < 0.0 { -1.0 } else { 1.0 };
         xi.iter_mut().for_each(|v| *v *= sign / mean.sqrt());
         let negative = f.col(0).iter().filter(|v| **v * sign < 0.0).count();
-        let plain: Vec<f64> = (0..xi.len()).map(|n| if n == 0 { 1.0 } else { 0.0 }).collect();
         let note = format!(
             "classes are apart by J = {:.4} under the conformal kernel, {:.4} under {}; f is negative on {:.0} % of the rows",
             scatter.ratio(&xi),
-            scatter.ratio(&plain),
+            scatter.ratio(&unit(xi.len())),
             self.base.spec().name,
             100.0 * negative as f64 / x.n() as f64
         );
@@ -211,27 +210,35 @@ impl Scatter {
         let inside = |a: &Mat<f64>| m.transpose() * a * &m;
         let (between, within) = (inside(&self.between), inside(&self.regularised(regularisation)));
         let ratio = |eta: &[f64]| quadratic(&between, eta) / quadratic(&within, eta);
-        let mut eta = vec![1.0; size];
-        let mut best = ratio(&eta);
-        for _ in 0..ROUNDS {
-            let slopes: Vec<f64> = times(&between, &eta).iter().map(|b| -b / best).collect();
-            let next = bounded(&within, &slopes, &vec![0.0; size]);
-            let risen = ratio(&next);
-            let rises = risen > (1.0 + RISE) * best;
-            if !rises {
-                break;
+        let climb = |mut eta: Vec<f64>| {
+            let mut best = ratio(&eta);
+            for _ in 0..ROUNDS {
+                let slopes: Vec<f64> = times(&between, &eta).iter().map(|b| -b / best).collect();
+                let next = bounded(&within, &slopes, &vec![0.0; size]);
+                let risen = ratio(&next);
+                let rises = risen > (1.0 + RISE) * best;
+                if !rises {
+                    break;
+                }
+                (eta, best) = (next, risen);
             }
-            (eta, best) = (next, risen);
-        }
+            (best, eta)
+        };
+        // There may be several summits: one from f = 1, one from all bumps alike.
+        let (best, eta) = [unit(size), vec![1.0; size]]
+            .map(climb)
+            .into_iter()
+            .max_by(|a, b| a.0.total_cmp(&b.0))
+            .expect("there are two");
         match best.is_finite() {
             true => Ok(times(&m.transpose().to_owned(), &eta)),
             false => Err(no_scatter()),
         }
     }
 
-    /// (32) of the paper, J₂ squared in the second term as the derivative has it.
+    /// (32) of the paper: along the gradient of J ((31) as printed lacks a factor 1 / J₂).
     fn iteration(&self, rate: f64, steps: usize) -> Vec<f64> {
-        let mut xi: Vec<f64> = (0..self.within.nrows()).map(|n| if n == 0 { 1.0 } else { 0.0 }).collect();
+        let mut xi = unit(self.within.nrows());
         for step in 0..steps {
             let rate = rate * (1.0 - step as f64 / steps as f64);
             let (b, w) = (times(&self.between, &xi), times(&self.within, &xi));
@@ -259,6 +266,11 @@ fn quadratic_form(kernel: &Arc<dyn Kernel>, x: &Points, rows: &[usize], e: MatRe
 
 fn no_scatter() -> Error {
     Error::NoVariance { why: "no class varies within itself: nothing to separate it from the others by".into() }
+}
+
+/// ξ of f = 1.
+fn unit(size: usize) -> Vec<f64> {
+    (0..size).map(|n| if n == 0 { 1.0 } else { 0.0 }).collect()
 }
 
 fn column(values: &[f64]) -> Mat<f64> {

@@ -12,57 +12,57 @@ fn fit(points: &Points, method: &str, m: usize) -> Model {
         .unwrap()
 }
 
-/// All that the span of a model's points captures.
-fn trace(model: &Model, points: &Points) -> f64 {
-    captured(points, &model.parts().support)
-}
-
+/// `trace` counts all that a span captures, `top` what its best q components do.
 #[test]
 fn each_pick_is_the_best_there_is_and_exchanges_only_help() {
     let points = toys::clusters(2);
-    let all = |m: usize| trace(&fit(&points, "greedy,gain=trace,exchanges=0", m), &points);
-    let mut last: Vec<usize> = Vec::new();
-    for m in 1..=5 {
-        let model = fit(&points, "greedy,gain=trace,exchanges=0", m);
-        let rows = model.parts().rows.clone().unwrap();
-        assert!(last.iter().all(|row| rows.contains(row)), "{m}: {last:?} stay in {rows:?}");
-        // No other row beside the earlier ones captures more.
-        for other in (0..points.n()).filter(|row| !last.contains(row)) {
-            let mut tried = last.clone();
-            tried.push(other);
-            tried.sort_unstable();
-            let support = points.select(&tried);
-            assert!(captured(&points, &support) <= all(m) * (1.0 + 1e-9), "{m}: {other}");
+    for (gain, counted) in [("trace", usize::MAX), ("top", Q)] {
+        let captured = |rows: &[usize]| captured(&points, &points.select(rows), counted);
+        let chosen = |exchanges: &str, m: usize| {
+            let model = fit(&points, &format!("greedy,gain={gain}{exchanges}"), m);
+            (model.parts().rows.clone().unwrap(), model.parts().report.converged)
+        };
+        let mut last: Vec<usize> = Vec::new();
+        let mut paid = false;
+        for m in 1..=6 {
+            let (rows, _) = chosen(",exchanges=0", m);
+            assert!(last.iter().all(|row| rows.contains(row)), "{gain} {m}: {last:?} stay in {rows:?}");
+            // No other row beside the earlier ones captures more.
+            for other in (0..points.n()).filter(|row| !last.contains(row)) {
+                let tried = [&last[..], &[other]].concat();
+                assert!(captured(&tried) <= captured(&rows) * (1.0 + 1e-9), "{gain} {m}: {other}");
+            }
+            let (exchanged, converged) = chosen("", m);
+            assert!(converged && captured(&exchanged) >= captured(&rows) * (1.0 - 1e-9), "{gain} {m}");
+            paid |= captured(&exchanged) > captured(&rows) * (1.0 + 1e-6);
+            last = rows;
         }
-        last = rows;
-        let exchanged = trace(&fit(&points, "greedy,gain=trace", m), &points);
-        assert!(exchanged >= all(m) * (1.0 - 1e-9), "{m}: {exchanged} {}", all(m));
-    }
-    // Five points: at least one exchange pays here, and none is left that does.
-    let model = fit(&points, "greedy,gain=trace", 5);
-    assert!(model.parts().report.converged && trace(&model, &points) > all(5) * (1.0 + 1e-6));
-    let rows = model.parts().rows.clone().unwrap();
-    for at in 0..5 {
-        for other in (0..points.n()).filter(|row| !rows.contains(row)) {
-            let mut tried = rows.clone();
-            tried[at] = other;
-            tried.sort_unstable();
-            assert!(captured(&points, &points.select(&tried)) <= trace(&model, &points) * (1.0 + 1e-5), "{at} {other}");
+        assert!(paid, "{gain}: at least one exchange pays here");
+        // And none is left that does.
+        let (rows, _) = chosen("", 6);
+        for at in 0..6 {
+            for other in (0..points.n()).filter(|row| !rows.contains(row)) {
+                let mut tried = rows.clone();
+                tried[at] = other;
+                assert!(captured(&tried) <= captured(&rows) * (1.0 + 1e-5), "{gain} {at} {other}");
+            }
         }
     }
 }
 
-/// All that the span of points captures: `tr K_zz⁻¹ C`.
-fn captured(points: &Points, support: &Points<'static>) -> f64 {
+/// What the best `q` components in the span of points capture: the largest eigenvalues of `L⁻¹ C L⁻ᵀ`.
+fn captured(points: &Points, support: &Points<'static>, q: usize) -> f64 {
     let kernel = skpca::kernel::build(&Spec::new("rbf"), points, 0).unwrap();
     let (n, m) = (points.n(), support.n());
     let k = Mat::from_fn(n, m, |i, j| kernel.eval(points.row(i), support.row(j)));
     let means: Vec<f64> = (0..m).map(|j| (0..n).map(|i| k[(i, j)]).sum::<f64>() / n as f64).collect();
     let centred = Mat::from_fn(n, m, |i, j| k[(i, j)] - means[j]);
-    let c = centred.transpose() * &centred;
     let zz = Mat::from_fn(m, m, |i, j| kernel.eval(support.row(i), support.row(j)));
-    let solved = faer::linalg::solvers::Solve::solve(&zz.llt(faer::Side::Lower).unwrap(), &c);
-    (0..m).map(|i| solved[(i, i)]).sum()
+    let Ok(llt) = zz.llt(faer::Side::Lower) else { return 0.0 };
+    let mut y = centred.transpose().to_owned();
+    faer::linalg::triangular_solve::solve_lower_triangular_in_place(llt.L(), y.as_mut(), faer::Par::Seq);
+    let values = (&y * y.transpose()).self_adjoint_eigenvalues(faer::Side::Lower).unwrap();
+    values.iter().rev().take(q).sum()
 }
 
 #[test]

@@ -5,13 +5,13 @@
 //! S_b v = J (S_w + ρ (tr S_w / m) I) v,    S_b = Σ_c n_c (m_c − φ̄)(m_c − φ̄)ᵀ,   S_w = Σ_j (φ(x_j) − m_c(j))(φ(x_j) − m_c(j))ᵀ
 //! ```
 //!
-//! in orthonormal coordinates of the span of the points that `greedy` chooses. There are at most as many directions as classes
+//! in orthonormal coordinates of the span of the points that `greedy` chooses for all variance (`gain=trace`). There are at most as many directions as classes
 //! but one. Nothing n × n: S_w is the scatter of all rows without that of the class means.
 
 use faer::{Mat, MatRef};
 
 use super::greedy::Greedy;
-use super::{Entry, Method, Report, Size, Solution, Task};
+use super::{COMPONENTS, Entry, Method, Report, Size, Solution, Task};
 use crate::blocks;
 use crate::dense;
 use crate::eigen::{Accuracy, top};
@@ -31,7 +31,7 @@ pub(super) const ENTRY: Entry = Entry {
     labelled: true,
     build: |fields| {
         let regularisation = fields.positive("regularisation")?.unwrap_or(REGULARISATION);
-        Ok(Box::new(Discriminant { regularisation, points: Greedy::usual() }))
+        Ok(Box::new(Discriminant { regularisation, points: Greedy::of_all_variance() }))
     },
 };
 
@@ -44,10 +44,12 @@ struct Discriminant {
 impl Method for Discriminant {
     fn fit(&self, task: &mut Task) -> Result<Solution> {
         let labels = task.labels.expect("a fit without labels is refused");
+        let directions = task.q.min(labels.classes() - 1);
+        // Few directions do not mean that few components would do to find them in.
+        task.q = task.q.max(COMPONENTS).min(task.points.n());
         let Solution { support, expansion, fewer, .. } = self.points.fit(task)?;
         let chosen = support.points(task.points);
         let fidelity = task.fidelity_of(&chosen, &expansion)?;
-        let directions = task.q.min(labels.classes() - 1);
         let span = task.span(&chosen)?;
         let means = class_means(&Basis::new(task.kernel.clone(), chosen.select(span.kept())), task.points, labels);
         let (values, directions) =

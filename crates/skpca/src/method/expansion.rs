@@ -8,17 +8,18 @@
 //! A conformal kernel f(x) f(z) k(x, z) needs f at the rows and the gradient of k alone: W depends on the span of Z, which the
 //! length f(z) of a vector does not change.
 //!
-//! L-BFGS from the points that `greedy` chooses; every step raises W. With many rows it sees a sample of them, and the
-//! components are those of all rows in the end. A limited-memory method of our own, fifty lines: the crates that have one want
+//! L-BFGS from the points that `greedy` chooses, and from k-means centres where restarts are asked for; every step raises W. (Centres
+//! often capture more at first and less in the end: docs/decisions/0015.) With many rows it sees a sample of them, in choosing the
+//! start and in moving, and the components are those of all rows in the end: nothing larger than the data is ever made. A limited-memory method of our own, fifty lines: the crates that have one want
 //! the problem in their own vector types and cannot be interrupted between evaluations.
 
 use std::sync::Arc;
 
 use faer::Mat;
 
-use super::greedy::Choice;
-use super::search;
+use super::greedy::{CANDIDATES, CANDIDATES_A_POINT, Choice};
 use super::{DEPENDENT, Entry, Method, Report, Size, Solution, Support, Target, Task, usual_rank};
+use super::{kmeans, search};
 use crate::blocks;
 use crate::dense::{self, dot};
 use crate::error::{Error, Result};
@@ -49,14 +50,20 @@ const EXCHANGES: usize = 5;
 pub(super) const ENTRY: Entry = Entry {
     name: "expansion",
     about: "points that are moved until their span captures most, the smallest models (Li & Gao); steps (of the optimiser, at \
-            most), rows (seen while points move), rank (of the factor that the start is chosen with)",
+            most), restarts (from other k-means centres), rows (seen while points move), rank (of the factor that the start \
+            is chosen with)",
     labelled: false,
     build: |fields| {
         let rows = fields.count("rows")?.unwrap_or(ROWS);
         if rows < 2 {
             return Err(Error::parameter("rows", rows, "a whole number from 2"));
         }
-        Ok(Box::new(Free { steps: fields.count("steps")?.unwrap_or(STEPS), rows, rank: fields.count("rank")? }))
+        Ok(Box::new(Free {
+            steps: fields.count("steps")?.unwrap_or(STEPS),
+            rows,
+            restarts: fields.count("restarts")?.unwrap_or(0),
+            rank: fields.count("rank")?,
+        }))
     },
 };
 
@@ -64,6 +71,7 @@ pub(super) const ENTRY: Entry = Entry {
 struct Free {
     steps: usize,
     rows: usize,
+    restarts: usize,
     rank: Option<usize>,
 }
 
@@ -71,18 +79,24 @@ impl Method for Free {
     fn fit(&self, task: &mut Task) -> Result<Solution> {
         let task = &*task;
         let n = task.points.n();
-        let (factor, values) = task.principal(usual_rank(self.rank, n, task.target))?;
-        let leading = task.q.min(values.len());
         let m = if let Some(Target::Support(m)) = task.target { m } else { 0 };
-        let start = Choice::new(task, &factor, &values[..leading], m, EXCHANGES);
-        let sample = task.points.select(&Random::new(task.seed, 16).sample(n, self.rows.max(10 * m)));
-        let problem = Problem::new(task, sample);
+        // Few rows are the task itself: what its factor knows of exact kernel PCA is then not found again.
+        let seen = Random::new(task.seed, 16).sample(n, CANDIDATES.max(CANDIDATES_A_POINT * m));
+        let seen = if seen.len() < n { Some(task.points.select(&seen)) } else { None };
+        let part = seen.as_ref().map(|points| task.on(points));
+        let part = part.as_ref().unwrap_or(task);
+        let (factor, values) = part.principal(usual_rank(self.rank, part.points.n(), task.target))?;
+        let rank = factor.rank();
+        let leading = task.q.min(values.len());
+        let start = Choice::new(part, &factor, &values[..leading], m, EXCHANGES);
+        let rows = Random::new(task.seed, 19).sample(part.points.n(), self.rows.max(10 * m));
+        let problem = Problem::new(task, part.points.select(&rows));
         let search = Search { method: self, task, start, problem };
         let moved = match task.aim() {
             Target::Fidelity(fidelity) => search.smallest(fidelity)?,
             // Independent rows that span everything: there is nothing to move.
-            Target::Support(_) if m >= factor.rank() => {
-                let support = task.points.select(&factor.pivots);
+            Target::Support(_) if m >= rank => {
+                let support = part.points.select(&factor.pivots);
                 let expansion = task.expansion_of(&support)?;
                 Moved { support, expansion, steps: 0, converged: true }
             }
@@ -98,7 +112,8 @@ impl Method for Free {
             method: Spec::new("expansion")
                 .with("steps", self.steps)
                 .with("rows", self.rows)
-                .with("rank", factor.rank()),
+                .with("restarts", self.restarts)
+                .with("rank", rank),
             support: Support::Points(moved.support),
             expansion: moved.expansion,
             density: None,
@@ -109,9 +124,11 @@ impl Method for Free {
     }
 
     fn memory(&self, size: &Size) -> usize {
-        let rank = usual_rank(self.rank, size.n, size.support.map(Target::Support)).min(size.dimension);
         let m = size.support.unwrap_or(2 * size.q).min(size.n);
-        8 * (size.n * (rank + 2) + 6 * rank * rank + self.rows.max(10 * m) * size.d + m * (30 * size.d + 8 * m))
+        let seen = size.n.min(CANDIDATES.max(CANDIDATES_A_POINT * m));
+        let rank = usual_rank(self.rank, seen, size.support.map(Target::Support)).min(size.dimension);
+        let start = seen * (4 * rank + size.d) + 6 * rank * rank;
+        8 * (2 * size.n + start + self.rows.max(10 * m) * size.d + m * (30 * size.d + 8 * m))
     }
 }
 
@@ -119,6 +136,14 @@ impl Method for Free {
 struct Moved {
     support: Points<'static>,
     expansion: Expansion,
+    steps: usize,
+    converged: bool,
+}
+
+/// Where W stopped rising on the rows that were seen.
+struct Summit {
+    points: Points<'static>,
+    captured: f64,
     steps: usize,
     converged: bool,
 }
@@ -131,13 +156,23 @@ struct Search<'a> {
 }
 
 impl Search<'_> {
-    /// `m` points, from the best rows.
+    /// `m` points: from the best rows, then from centres of all rows, as often as asked for.
     fn moved(&self, m: usize) -> Result<Moved> {
-        let (chosen, _) = self.start.exchanged(self.start.picks(m)?)?;
-        let start = self.task.points.select(&self.start.rows(&chosen));
-        let (support, steps, converged) = self.problem.climb(start, self.method.steps, self.task.watch)?;
-        let expansion = self.task.expansion_of(&support)?;
-        Ok(Moved { support, expansion, steps, converged })
+        let rows = self.start.points(&self.start.exchanged(self.start.picks(m)?)?.0);
+        let mut random = Random::new(self.task.seed, 20);
+        let mut best = self.problem.climb(rows, self.method.steps, self.task.watch)?;
+        for _ in 0..self.method.restarts {
+            let other = self.problem.climb(
+                kmeans::centres(&self.problem.x, m, &mut random),
+                self.method.steps,
+                self.task.watch,
+            )?;
+            if other.captured > best.captured {
+                best = other;
+            }
+        }
+        let expansion = self.task.expansion_of(&best.points)?;
+        Ok(Moved { support: best.points, expansion, steps: best.steps, converged: best.converged })
     }
 
     /// The fewest points that hold the fidelity: growing, then bisection.
@@ -240,8 +275,8 @@ impl<'a> Problem<'a> {
         })
     }
 
-    /// L-BFGS with backtracking: where W stops rising, the number of steps, and whether it came to rest.
-    fn climb(&self, mut z: Points<'static>, steps: usize, watch: &dyn Watch) -> Result<(Points<'static>, usize, bool)> {
+    /// L-BFGS with backtracking, as far as W rises.
+    fn climb(&self, mut z: Points<'static>, steps: usize, watch: &dyn Watch) -> Result<Summit> {
         let best = self.best(&z)?;
         let mut g = self.gradient(&z, &best);
         let mut history = vec![best.captured];
@@ -252,13 +287,23 @@ impl<'a> Problem<'a> {
             if memory.is_empty() {
                 let largest = direction.iter().fold(0.0_f64, |m, v| m.max(v.abs()));
                 if largest == 0.0 {
-                    return Ok((z, step, true));
+                    return Ok(Summit {
+                        points: z,
+                        captured: history[history.len() - 1],
+                        steps: step,
+                        converged: true,
+                    });
                 }
                 direction.iter_mut().for_each(|v| *v *= FIRST / largest);
             }
             let Some((next, best)) = self.step(&z, history[history.len() - 1], &direction, dot(&direction, &g)) else {
                 if memory.is_empty() {
-                    return Ok((z, step, true));
+                    return Ok(Summit {
+                        points: z,
+                        captured: history[history.len() - 1],
+                        steps: step,
+                        converged: true,
+                    });
                 }
                 // The memory misleads: once more along the gradient.
                 memory.clear();
@@ -270,10 +315,10 @@ impl<'a> Problem<'a> {
             history.push(best.captured);
             let before = history.len().checked_sub(PATIENCE + 1).map(|at| history[at]);
             if before.is_some_and(|before| best.captured - before <= RISE * best.captured) {
-                return Ok((z, step + 1, true));
+                return Ok(Summit { points: z, captured: best.captured, steps: step + 1, converged: true });
             }
         }
-        Ok((z, steps, false))
+        Ok(Summit { points: z, captured: history[history.len() - 1], steps, converged: false })
     }
 }
 
@@ -379,7 +424,7 @@ mod tests {
         let exact = problem.best(&x.select(&all)).unwrap().captured;
         let mut last = problem.best(&start).unwrap().captured;
         for steps in 1..30 {
-            let (z, ..) = problem.climb(start.clone(), steps, &()).unwrap();
+            let z = problem.climb(start.clone(), steps, &()).unwrap().points;
             let w = problem.best(&z).unwrap().captured;
             assert!(w >= last * (1.0 - 1e-12) && w <= exact * (1.0 + 1e-9), "{steps}: {w} after {last}, {exact}");
             last = w;
@@ -393,7 +438,7 @@ mod tests {
         let x = Points::new(3, values).unwrap();
         let kernel = kernel::build(&"polynomial,gamma=1".parse().unwrap(), &x, 0).unwrap();
         let problem = Problem { constant: vec![false, true, false], ..problem(&kernel, &x, true) };
-        let (z, steps, _) = problem.climb(x.select(&[1, 2, 3]), 20, &()).unwrap();
+        let Summit { points: z, steps, .. } = problem.climb(x.select(&[1, 2, 3]), 20, &()).unwrap();
         assert!(steps > 1 && z.rows().all(|row| row[1] == 3.0));
         assert!(z.row(0) != x.row(1), "the others move");
     }

@@ -8,6 +8,7 @@
 //! Then exchanges: each point in turn leaves and the best one takes its place, until none is better than the one that left.
 //! T is the whole scatter (`gain=trace`), or its part along the leading q eigenvectors (`gain=leading`), which asks for what
 //! q components need and nothing else. Rows are in coordinates where T is diagonal: a pick, and a try to exchange, cost one product n × r.
+//! `gain=top` is what the best q components in the span gain, W(Z ∪ i) − W(Z), itself.
 
 use faer::{Mat, MatRef};
 
@@ -16,29 +17,32 @@ use super::{DEPENDENT, Entry, Method, Report, Size, Solution, Support, Target, T
 use crate::dense;
 use crate::error::Result;
 use crate::factor::Factor;
+use crate::points::Points;
 use crate::random::Random;
 use crate::spec::Spec;
 use crate::spectrum::Expansion;
 use crate::watch::check;
 
 /// Rows among which points are chosen: all up to this many, a uniform sample above, or as many a point.
-const CANDIDATES: usize = 4000;
-const CANDIDATES_A_POINT: usize = 10;
+pub(super) const CANDIDATES: usize = 4000;
+pub(super) const CANDIDATES_A_POINT: usize = 10;
 /// A row is spanned when less than this share of its squared length is left.
 const SPANNED: f64 = 1e-9;
 /// An exchange pays when it gains this share more.
 const PAYS: f64 = 1e-6;
+/// Eigenvalues are looked for to this share of the largest.
+const DIGITS: f64 = 1e-10;
 /// Passes of exchanges where nothing is said.
 const EXCHANGES: usize = 10;
 
 pub(super) const ENTRY: Entry = Entry {
     name: "greedy",
-    about: "rows that gain most, one after the other, then exchanged while that helps (Li & Gao); gain (leading or trace), \
-            exchanges (passes at most), rank",
+    about: "rows that gain most, one after the other, then exchanged while that helps (Li & Gao); gain (leading, trace or \
+            top), exchanges (passes at most), rank",
     labelled: false,
     build: |fields| {
         Ok(Box::new(Greedy {
-            gain: fields.choice("gain", &["leading", "trace"])?,
+            gain: fields.choice("gain", &["leading", "trace", "top"])?,
             exchanges: fields.count("exchanges")?.unwrap_or(EXCHANGES),
             rank: fields.count("rank")?,
         }))
@@ -53,9 +57,9 @@ pub(super) struct Greedy {
 }
 
 impl Greedy {
-    /// As where nothing is said.
-    pub(super) fn usual() -> Greedy {
-        Greedy { gain: "leading", exchanges: EXCHANGES, rank: None }
+    /// Points that hold as much as they can of everything.
+    pub(super) fn of_all_variance() -> Greedy {
+        Greedy { gain: "trace", exchanges: EXCHANGES, rank: None }
     }
 }
 
@@ -66,7 +70,8 @@ impl Method for Greedy {
         let support = if let Some(Target::Support(m)) = task.target { m } else { 0 };
         let (factor, values) = task.principal(usual_rank(self.rank, n, task.target))?;
         let leading = values.len().min(if self.gain == "leading" { task.q } else { values.len() });
-        let choice = Choice::new(task, &factor, &values[..leading], support, self.exchanges);
+        let mut choice = Choice::new(task, &factor, &values[..leading], support, self.exchanges);
+        choice.top = (self.gain == "top").then_some(task.q);
         let (rows, expansion, settled) = match task.aim() {
             Target::Fidelity(fidelity) => choice.smallest(&factor, &values, fidelity)?,
             Target::Support(_) => {
@@ -130,6 +135,8 @@ pub(super) struct Choice<'a> {
     /// `‖f_i‖²`
     lengths: Vec<f64>,
     passes: usize,
+    /// How many components count, where it is not T that says so.
+    top: Option<usize>,
 }
 
 impl<'a> Choice<'a> {
@@ -137,12 +144,17 @@ impl<'a> Choice<'a> {
         let candidates = Random::new(task.seed, 15).sample(factor.n(), CANDIDATES.max(CANDIDATES_A_POINT * m));
         let atoms = factor.rows_of(&candidates);
         let lengths = (0..atoms.nrows()).map(|i| atoms.row(i).squared_norm_l2()).collect();
-        Choice { task, candidates, atoms, weights: values.to_vec(), lengths, passes }
+        Choice { task, candidates, atoms, weights: values.to_vec(), lengths, passes, top: None }
     }
 
     /// Numbers of rows, increasing, of places among the candidates.
     pub(super) fn rows(&self, chosen: &[usize]) -> Vec<usize> {
         sorted(chosen.iter().map(|&i| self.candidates[i]).collect())
+    }
+
+    /// The rows themselves.
+    pub(super) fn points(&self, chosen: &[usize]) -> Points<'static> {
+        self.task.points.select(&self.rows(chosen))
     }
 
     /// The first `count` picks, fewer if they span everything.
@@ -152,9 +164,8 @@ impl<'a> Choice<'a> {
         let mut chosen = Vec::new();
         while chosen.len() < count {
             check(self.task.watch, "picks", chosen.len() as f64 / count as f64)?;
-            let gains = self.gains(&rest);
-            let best = largest(gains.iter().copied());
-            if gains[best] < 0.0 {
+            let (best, gain) = self.gains(&rest, || basis.clone())?.best();
+            if gain < 0.0 {
                 break;
             }
             if let Some(v) = self.direction(best, basis.as_ref()) {
@@ -180,14 +191,17 @@ impl<'a> Choice<'a> {
         (norm * norm > 0.1 * SPANNED * self.lengths[i]).then(|| Mat::from_fn(f.nrows(), 1, |k, _| rest[(k, 0)] / norm))
     }
 
-    /// `gᵀTg / ‖g‖²` of each row; −1 of those that are spanned.
-    fn gains(&self, rest: &Rest) -> Vec<f64> {
+    /// What each row gains beside a span, `basis` of it orthonormal.
+    fn gains<'b>(&'b self, rest: &'b Rest, basis: impl FnOnce() -> Mat<f64>) -> Result<Gains<'b>> {
         let mut sums = vec![0.0; rest.lengths.len()];
         for (column, weight) in rest.g.col_iter().zip(&self.weights) {
             sums.iter_mut().zip(column.iter()).for_each(|(sum, g)| *sum += weight * g * g);
         }
         let left = rest.lengths.iter().zip(&self.lengths);
-        sums.iter().zip(left).map(|(sum, (left, all))| if *left > SPANNED * all { sum / left } else { -1.0 }).collect()
+        let quotient = |(sum, (left, all)): (&f64, (&f64, &f64))| if *left > SPANNED * all { sum / left } else { -1.0 };
+        let traces = sums.iter().zip(left).map(quotient).collect();
+        let ritz = self.top.map(|q| Ritz::new(&self.weights, &self.atoms, basis().as_ref(), q)).transpose()?;
+        Ok(Gains { rest, traces, ritz })
     }
 
     /// Exchanges points while that helps. Without one of them the span loses a direction h, orthogonal to the others: what
@@ -199,9 +213,11 @@ impl<'a> Choice<'a> {
             let Some(mut span) = Span::new(self, &chosen) else { return Ok((chosen, unsettled(pass))) };
             let mut swapped = false;
             for at in 0..chosen.len() {
-                let gains = self.gains(&span.rest.changed(&self.atoms, &span.only(at), 1.0));
-                let best = largest(gains.iter().copied());
-                if gains[best] <= (1.0 + PAYS) * gains[chosen[at]] {
+                let only = span.only(at);
+                let rest = span.rest.changed(&self.atoms, &only, 1.0);
+                let gains = self.gains(&rest, || span.without(&only))?;
+                let (best, gain) = gains.best();
+                if gain <= (1.0 + PAYS) * gains.of(chosen[at]) {
                     continue;
                 }
                 let old = std::mem::replace(&mut chosen[at], best);
@@ -311,6 +327,21 @@ impl Span {
         Some(Span { points, l, rest: Rest { lengths, g } })
     }
 
+    /// An orthonormal basis of the span without the unit vector `h` of it, r × m − 1.
+    fn without(&self, h: &Mat<f64>) -> Mat<f64> {
+        let mut basis = self.points.clone();
+        dense::solve_lower(self.l.as_ref(), basis.as_mut());
+        let along = dense::product(basis.as_ref(), h.as_ref());
+        // The reflection that takes the coordinates of h to the last axis takes the other axes to a basis of the rest.
+        let m = along.nrows();
+        let sign = if along[(m - 1, 0)] < 0.0 { -1.0 } else { 1.0 };
+        let mut w = along;
+        w[(m - 1, 0)] += sign;
+        let norm = w.squared_norm_l2();
+        let axes = Mat::from_fn(m, m - 1, |i, k| f64::from(i == k) - 2.0 * w[(i, 0)] * w[(k, 0)] / norm);
+        dense::product(basis.transpose(), axes.as_ref())
+    }
+
     /// The unit vector of the span that is orthogonal to all points but one.
     fn only(&self, at: usize) -> Mat<f64> {
         let mut x = Mat::from_fn(self.l.nrows(), 1, |i, _| if i == at { 1.0 } else { 0.0 });
@@ -330,7 +361,91 @@ fn project_out(x: &Mat<f64>, basis: MatRef<f64>) -> Mat<f64> {
     rest
 }
 
-/// The place of the largest value, the first of equal ones.
-fn largest(values: impl Iterator<Item = f64>) -> usize {
-    values.enumerate().fold((0, f64::NEG_INFINITY), |best, (i, v)| if v > best.1 { (i, v) } else { best }).0
+/// What each row gains when it joins a span.
+struct Gains<'a> {
+    rest: &'a Rest,
+    /// `gᵀTg / ‖g‖²`; −1 of rows that are spanned.
+    traces: Vec<f64>,
+    ritz: Option<Ritz>,
+}
+
+impl Gains<'_> {
+    fn of(&self, i: usize) -> f64 {
+        match &self.ritz {
+            Some(ritz) if self.traces[i] > 0.0 => ritz.gain(i, self.rest.lengths[i], self.traces[i]),
+            _ => self.traces[i],
+        }
+    }
+
+    /// The row that gains most, the first of equal ones, and its gain.
+    fn best(&self) -> (usize, f64) {
+        if self.ritz.is_none() {
+            let larger = |best: (usize, f64), (i, &gain): (usize, &f64)| if gain > best.1 { (i, gain) } else { best };
+            return self.traces.iter().enumerate().fold((0, f64::NEG_INFINITY), larger);
+        }
+        let mut order: Vec<usize> = (0..self.traces.len()).collect();
+        order.sort_by(|&i, &j| self.traces[j].total_cmp(&self.traces[i]));
+        let mut best = (order[0], f64::NEG_INFINITY);
+        for i in order {
+            // Nothing gains more than in trace.
+            if self.traces[i] <= best.1 {
+                break;
+            }
+            let gain = self.of(i);
+            if gain > best.1 {
+                best = (i, gain);
+            }
+        }
+        best
+    }
+}
+
+/// The eigenpairs (λ, v) of T in a span. A row that joins it borders their diagonal:
+///
+/// ```text
+/// ( Λ   b )      b_k = v_kᵀT g / ‖g‖ = (T v_k − λ_k v_k)ᵀ f / ‖g‖
+/// ( bᵀ  c )      c   = gᵀT g / ‖g‖²,  the gain in trace
+/// ```
+struct Ritz {
+    q: usize,
+    values: Vec<f64>,
+    /// `b_k ‖g‖` of each row, m × n.
+    borders: Mat<f64>,
+}
+
+impl Ritz {
+    fn new(t: &[f64], atoms: &Mat<f64>, basis: MatRef<f64>, q: usize) -> Result<Ritz> {
+        let weighted = |a: MatRef<f64>| Mat::from_fn(a.nrows(), a.ncols(), |i, k| t[i] * a[(i, k)]);
+        let inside = dense::product(basis.transpose(), weighted(basis).as_ref());
+        let (values, u) = match basis.ncols() {
+            0 => (Vec::new(), Mat::zeros(0, 0)),
+            _ => dense::eigen(inside.as_ref())?,
+        };
+        let v = dense::product(basis, u.as_ref());
+        let residuals = Mat::from_fn(v.nrows(), v.ncols(), |i, k| (t[i] - values[k]) * v[(i, k)]);
+        Ok(Ritz { q, values, borders: dense::product(residuals.transpose(), atoms.transpose()) })
+    }
+
+    /// What the sum of the q largest eigenvalues gains by row i, ‖g‖² and c given: they move up to where
+    /// `μ − c − Σ b_k² / (μ − λ_k)`, which rises from one λ to the next, is zero.
+    fn gain(&self, i: usize, length: f64, c: f64) -> f64 {
+        if self.values.len() < self.q {
+            return c;
+        }
+        let squares: Vec<f64> = self.borders.col_as_slice(i).iter().map(|b| b * b / length).collect();
+        let highest = self.values[0].max(c) + squares.iter().sum::<f64>().sqrt();
+        let secular = |mu: f64| -> f64 {
+            mu - c
+                - squares.iter().zip(&self.values).map(|(b, v)| if *b > 0.0 { b / (mu - v) } else { 0.0 }).sum::<f64>()
+        };
+        let moved = |k: usize| {
+            let (mut low, mut high) = (self.values[k], if k == 0 { highest } else { self.values[k - 1] });
+            while high - low > DIGITS * highest {
+                let middle = 0.5 * (low + high);
+                if secular(middle) < 0.0 { low = middle } else { high = middle }
+            }
+            low - self.values[k]
+        };
+        (0..self.q).map(moved).sum()
+    }
 }

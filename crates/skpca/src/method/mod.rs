@@ -11,6 +11,7 @@ mod energy;
 mod exact;
 mod expansion;
 mod greedy;
+mod kmeans;
 mod l1;
 mod l21;
 mod landmarks;
@@ -124,6 +125,11 @@ pub(crate) struct Task<'a> {
 }
 
 impl Task<'_> {
+    /// The same task over other points, such as some of the rows.
+    pub(crate) fn on<'b>(&'b self, points: &'b Points<'b>) -> Task<'b> {
+        Task { points, labels: None, reference: OnceCell::new(), ..*self }
+    }
+
     /// What to aim at: the usual fidelity where nothing is said.
     pub(crate) fn aim(&self) -> Target {
         self.target.unwrap_or(Target::Fidelity(FIDELITY))
