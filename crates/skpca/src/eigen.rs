@@ -263,11 +263,16 @@ struct Status {
 
 /// The first `q` pairs whose values are above the rank's floor.
 fn trimmed(mut values: Vec<f64>, u: Mat<f64>, q: usize, accuracy: Accuracy, status: Status) -> Pairs {
-    let floor = (RANK * values.first().copied().unwrap_or(0.0)).max(ROUNDING * accuracy.trace);
-    let count = values.iter().take(q.min(u.ncols())).take_while(|v| **v > floor).count();
+    let count = above_rounding(&values, accuracy.trace).min(q).min(u.ncols());
     values.truncate(count);
     let Status { rounds, residual, converged, lowest } = status;
     Pairs { values, vectors: u.as_ref().subcols(0, count).to_owned(), rounds, residual, converged, lowest }
+}
+
+/// How many of these eigenvalues, largest first, are more than rounding of a matrix with this trace.
+pub(crate) fn above_rounding(values: &[f64], trace: f64) -> usize {
+    let floor = (RANK * values.first().copied().unwrap_or(0.0)).max(ROUNDING * trace);
+    values.iter().take_while(|v| **v > floor).count()
 }
 
 /// Convergence is geometric: progress is the share of digits gained.

@@ -15,6 +15,7 @@
 
 use faer::Mat;
 
+use super::active::root;
 use super::search::search;
 use super::weights::{self, State};
 use super::{Entry, Method, Report, Size, Solution, Support, Target, Task, usual_rank};
@@ -235,7 +236,7 @@ fn density(k: &Mat<f64>, state: &State, noise: f64, dimension: usize, expansion:
     let failed = || Error::Numerical { why: "the covariance of the model is not positive definite".into() };
     let m = state.rows.len();
     let roots: Vec<f64> = state.weights.iter().map(|w| w.sqrt()).collect();
-    let root = weights::root(k, &roots, noise).ok_or_else(failed)?;
+    let root = root(k, &roots, noise).ok_or_else(failed)?;
     // Columns √W L⁻ᵀ / σ, with B = L Lᵀ.
     let mut axes = Mat::identity(m, m);
     dense::solve_lower_transposed(root.as_ref(), axes.as_mut());

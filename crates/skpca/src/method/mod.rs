@@ -4,6 +4,7 @@
 //! report. To add one: one file, one line in [`METHODS`]; command line, bindings, file format and the law tests
 //! then know it.
 
+mod active;
 mod alternation;
 mod discriminant;
 mod elastic_net;
@@ -29,7 +30,7 @@ use std::sync::Arc;
 use faer::{Mat, MatRef};
 
 use crate::dense;
-use crate::eigen::{Accuracy, Pairs, top};
+use crate::eigen::{Accuracy, Pairs, above_rounding, top};
 use crate::error::{Error, Result};
 use crate::factor::{Factor, Stop, gram};
 use crate::kernel::Kernel;
@@ -154,25 +155,31 @@ impl Task<'_> {
     /// The leading eigenpairs of the factor's `t`.
     pub(crate) fn leading(&self, factor: &Factor, t: &Mat<f64>) -> Result<Pairs> {
         let pairs = top(t, self.q, Accuracy { trace: factor.trace, ..Accuracy::default() }, self.seed, self.watch)?;
-        if factor.residual_trace <= EXACT * factor.trace {
-            let captured = pairs.values.iter().sum();
-            let _ = self.reference.set(Reference::known(self.points.n(), captured, self.center, self.seed));
-        }
-        match pairs.values.is_empty() {
-            true => Err(Error::NoVariance { why: NO_VARIANCE.into() }),
-            false => Ok(pairs),
-        }
+        self.note_exact(factor, &pairs.values)?;
+        Ok(pairs)
     }
 
-    /// The factor in coordinates where its scatter is diagonal, and the diagonal, largest first; notes what exact kernel
-    /// PCA captures.
+    /// The factor in coordinates where its scatter is diagonal, and the diagonal, largest first.
     pub(crate) fn principal(&self, rank: usize) -> Result<(Factor, Vec<f64>)> {
         let factor = self.factor(rank)?;
         let (t, _) = factor.scatter(self.center);
-        self.leading(&factor, &t)?;
         let (mut values, e) = dense::eigen(t.as_ref())?;
+        let leading = above_rounding(&values, factor.trace).min(self.q);
+        self.note_exact(&factor, &values[..leading])?;
         values.iter_mut().for_each(|v| *v = v.max(0.0));
         Ok((factor.rotated(e.as_ref()), values))
+    }
+
+    /// A factor that leaves nothing knows what exact kernel PCA captures: its leading eigenvalues, which are noted.
+    fn note_exact(&self, factor: &Factor, leading: &[f64]) -> Result<()> {
+        if leading.is_empty() {
+            return Err(Error::NoVariance { why: NO_VARIANCE.into() });
+        }
+        if factor.residual_trace <= EXACT * factor.trace {
+            let captured = leading.iter().sum();
+            let _ = self.reference.set(Reference::known(self.points.n(), captured, self.center, self.seed));
+        }
+        Ok(())
     }
 
     /// The best components in the span of `rows`, or a method's `own` over them.

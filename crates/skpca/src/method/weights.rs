@@ -18,10 +18,10 @@ use std::sync::Arc;
 
 use faer::{Mat, MatRef};
 
+use super::active::{Active, root, unsolvable};
 use crate::blocks;
-use crate::bounded::bounded;
 use crate::dense;
-use crate::error::{Error, Result};
+use crate::error::Result;
 use crate::factor::Factor;
 use crate::random::Random;
 use crate::watch::{Watch, check};
@@ -34,12 +34,6 @@ const TIGHT: f64 = 1e-9;
 const JOINS: f64 = 1e-9;
 /// Looks at the points.
 const ROUNDS: usize = 300;
-/// Newton steps between two looks.
-const STEPS: usize = 100;
-/// Halvings of a step before it is given up.
-const HALVINGS: usize = 30;
-/// The longest step in θ.
-const LONGEST: f64 = 3.0;
 /// Points that may join between two looks at all of them, where there are more than twice as many.
 const NEAREST: usize = 2000;
 /// Points join while they gain at least this share of what the first did.
@@ -191,7 +185,7 @@ impl<'a> Problem<'a> {
     fn settle(&self, state: &mut State, noise: f64, tolerance: f64) -> Result<()> {
         let f = self.factor.rows_of(&state.rows);
         let scaled = Mat::from_fn(f.nrows(), f.ncols(), |i, k| f[(i, k)] * self.values[k]);
-        let inner = Inner {
+        let active = Active {
             k: dense::product(f.as_ref(), f.transpose()),
             g: dense::product(scaled.as_ref(), f.transpose()),
             n: self.factor.n() as f64,
@@ -199,7 +193,7 @@ impl<'a> Problem<'a> {
             trace: self.values.iter().sum(),
         };
         let rounding = self.rounding(state, noise);
-        let (weights, likelihood) = inner.maximise(&state.weights, tolerance, rounding)?;
+        let (weights, likelihood) = active.maximise(&state.weights, tolerance, rounding)?;
         let kept: Vec<usize> = (0..weights.len()).filter(|&i| weights[i] > 0.0).collect();
         state.rows = kept.iter().map(|&i| state.rows[i]).collect();
         state.weights = kept.iter().map(|&i| weights[i]).collect();
@@ -309,252 +303,105 @@ impl<'a> Problem<'a> {
     /// Points join one after the other, that of the largest gain first, each with its best weight; S and Q of the others
     /// follow. Tells whether any did.
     fn join(&self, look: &mut Look, state: &mut State, z: Mat<f64>, noise: f64) -> bool {
-        let (n, active) = (self.factor.n() as f64, state.rows.len());
+        let active = state.rows.len();
         let most = active.max(8);
-        let mut inverse = Mat::zeros(z.nrows(), active + most);
-        inverse.as_mut().subcols_mut(0, active).copy_from(&z);
         let mut closed = vec![false; look.s.len()];
         state.rows.iter().filter_map(|&row| look.place(row)).for_each(|i| closed[i] = true);
-        let mut atoms = self.factor.rows_of(&state.rows);
+        let mut model = Grown::new(self.factor.rows_of(&state.rows), z, most, noise);
         let mut first = 0.0;
-        let mut taken = active;
-        while taken < active + most {
-            let gain = |i: usize| {
-                let ratio = if closed[i] { 0.0 } else { self.ratio(look, i) };
-                if ratio > 1.0 + JOINS { 0.5 * n * (ratio - 1.0 - ratio.ln()) } else { 0.0 }
-            };
-            let best = (0..look.s.len()).map(|i| (gain(i), i)).fold((0.0, 0), |a, b| if b.0 > a.0 { b } else { a });
-            if best.0 <= WORTH * first || best.0 <= 0.0 {
+        while model.taken < active + most {
+            let (gain, i) = self.largest_gain(look, &closed);
+            if gain <= WORTH * first || gain <= 0.0 {
                 break;
             }
-            let i = best.1;
             closed[i] = true;
             let f = self.factor.rows_of(&[look.row(i)]).transpose().to_owned();
-            let products = dense::product(atoms.as_ref(), f.as_ref());
-            let length = f.squared_norm_l2();
-            if (0..taken).any(|a| products[(a, 0)].powi(2) > EQUAL * length * atoms.row(a).squared_norm_l2()) {
+            if model.has_collinear(&f) {
                 continue;
             }
-            first = f64::max(first, best.0);
-            let (s, q) = (look.s[i], look.q[i]);
-            let weight = (self.ratio(look, i) - 1.0) / s;
-            let step = weight / (1.0 + weight * s);
-            let apply = |x: &Mat<f64>| {
-                let z = inverse.as_ref().subcols(0, taken);
-                let along = dense::product(z.transpose(), x.as_ref());
-                let back = dense::product(z, along.as_ref());
-                Mat::from_fn(x.nrows(), 1, |k, _| (x[(k, 0)] - back[(k, 0)] / noise) / noise)
-            };
-            let u = apply(&f);
-            let second = apply(&Mat::from_fn(u.nrows(), 1, |k, _| self.values[k] * u[(k, 0)]));
-            let both = dense::beside(u.as_ref(), second.as_ref());
-            let along = match &look.near {
-                None => self.factor.product(both.as_ref()),
-                Some(near) => dense::product(near.atoms.as_ref(), both.as_ref()),
-            };
-            for (j, (c, h)) in along.col(0).iter().zip(along.col(1).iter()).enumerate() {
-                look.s[j] -= step * c * c;
-                look.q[j] += step * c * (step * c * q - 2.0 * h);
-            }
-            let scale = noise * step.sqrt();
-            inverse.col_mut(taken).iter_mut().zip(u.col(0).iter()).for_each(|(z, u)| *z = scale * u);
-            atoms = dense::stack(&[atoms, f.transpose().to_owned()]);
+            first = f64::max(first, gain);
+            let weight = (self.ratio(look, i) - 1.0) / look.s[i];
+            self.admit(&mut model, look, i, f, weight);
             state.rows.push(look.row(i));
             state.weights.push(weight);
-            taken += 1;
         }
-        let mut order: Vec<usize> = (0..taken).collect();
+        let mut order: Vec<usize> = (0..model.taken).collect();
         order.sort_by_key(|&i| state.rows[i]);
         state.rows = order.iter().map(|&i| state.rows[i]).collect();
         state.weights = order.iter().map(|&i| state.weights[i]).collect();
-        taken > active
+        model.taken > active
+    }
+
+    /// The largest gain of a point that is not `closed`, and which it is.
+    fn largest_gain(&self, look: &Look, closed: &[bool]) -> (f64, usize) {
+        let n = self.factor.n() as f64;
+        let gain = |i: usize| {
+            let ratio = if closed[i] { 0.0 } else { self.ratio(look, i) };
+            if ratio > 1.0 + JOINS { 0.5 * n * (ratio - 1.0 - ratio.ln()) } else { 0.0 }
+        };
+        (0..look.s.len()).map(|i| (gain(i), i)).fold((0.0, 0), |a, b| if b.0 > a.0 { b } else { a })
+    }
+
+    /// Point `i`, the row f, joins with a weight: C gains `w f fᵀ`, and S and Q follow by the rank-one formula
+    /// `C⁻¹ − step C⁻¹f fᵀC⁻¹`.
+    fn admit(&self, model: &mut Grown, look: &mut Look, i: usize, f: Mat<f64>, weight: f64) {
+        let (s, q) = (look.s[i], look.q[i]);
+        let step = weight / (1.0 + weight * s);
+        let u = model.solved(&f);
+        let second = model.solved(&Mat::from_fn(u.nrows(), 1, |k, _| self.values[k] * u[(k, 0)]));
+        let both = dense::beside(u.as_ref(), second.as_ref());
+        let along = match &look.near {
+            None => self.factor.product(both.as_ref()),
+            Some(near) => dense::product(near.atoms.as_ref(), both.as_ref()),
+        };
+        for (j, (c, h)) in along.col(0).iter().zip(along.col(1).iter()).enumerate() {
+            look.s[j] -= step * c * c;
+            look.q[j] += step * c * (step * c * q - 2.0 * h);
+        }
+        model.grow(f, &u, step);
     }
 }
 
-fn unsolvable() -> Error {
-    Error::Numerical { why: "the weights of the likelihood cannot be computed: is the noise too small?".into() }
-}
-
-/// The Cholesky factor of `B = I + √W K √W / σ²`.
-pub(super) fn root(k: &Mat<f64>, roots: &[f64], noise: f64) -> Option<Mat<f64>> {
-    let one = |i: usize, j: usize| if i == j { 1.0 } else { 0.0 };
-    let b = |i: usize, j: usize| roots[i] * k[(i, j)] * roots[j] / noise + one(i, j);
-    dense::cholesky(Mat::from_fn(roots.len(), roots.len(), b).as_ref())
-}
-
-/// The problem on the active points.
-struct Inner {
-    /// Their kernel values, `F_A F_Aᵀ` …
-    k: Mat<f64>,
-    /// … and `F_A T F_Aᵀ`.
-    g: Mat<f64>,
-    n: f64,
+/// C while points join: `C⁻¹ = (I − ZZᵀ/σ²)/σ²`, Z with a column more a point.
+struct Grown {
+    z: Mat<f64>,
+    /// Columns of Z so far.
+    taken: usize,
+    /// Rows of the active points.
+    atoms: Mat<f64>,
     noise: f64,
-    /// tr T
-    trace: f64,
 }
 
-impl Inner {
-    fn of(&self, points: &[usize]) -> Inner {
-        let part = |a: &Mat<f64>| Mat::from_fn(points.len(), points.len(), |i, j| a[(points[i], points[j])]);
-        Inner { k: part(&self.k), g: part(&self.g), ..*self }
+impl Grown {
+    /// Room for `more` points.
+    fn new(atoms: Mat<f64>, z: Mat<f64>, more: usize, noise: f64) -> Grown {
+        let taken = z.ncols();
+        let mut room = Mat::zeros(z.nrows(), taken + more);
+        room.as_mut().subcols_mut(0, taken).copy_from(&z);
+        Grown { z: room, taken, atoms, noise }
     }
 
-    /// L
-    fn likelihood(&self, weights: &[f64]) -> Result<f64> {
-        let m = weights.len();
-        let roots: Vec<f64> = weights.iter().map(|w| w.sqrt()).collect();
-        let l = root(&self.k, &roots, self.noise).ok_or_else(unsolvable)?;
-        let mut x = Mat::from_fn(m, m, |i, j| roots[i] * self.g[(i, j)] * roots[j]);
-        dense::solve_lower(l.as_ref(), x.as_mut());
-        dense::divide_by_transposed(x.as_mut(), l.as_ref());
-        let determinant = 2.0 * (0..m).map(|i| l[(i, i)].ln()).sum::<f64>();
-        let explained = (0..m).map(|i| x[(i, i)]).sum::<f64>();
-        Ok(-0.5 * (self.n * determinant + (self.trace - explained / self.noise) / self.noise))
+    fn has_collinear(&self, f: &Mat<f64>) -> bool {
+        let products = dense::product(self.atoms.as_ref(), f.as_ref());
+        let length = f.squared_norm_l2();
+        (0..self.taken).any(|a| products[(a, 0)].powi(2) > EQUAL * length * self.atoms.row(a).squared_norm_l2())
     }
 
-    /// `S_ij` and `Q_ij`. `σ²C⁻¹f_a = Σ_b E_ba f_b`; column a of E is of `√W B⁻¹ √W⁻¹`, or of `I − √W B⁻¹ √W K/σ²` where
-    /// the weight is zero.
-    fn moments(&self, weights: &[f64]) -> Result<(Mat<f64>, Mat<f64>)> {
-        let m = weights.len();
-        let roots: Vec<f64> = weights.iter().map(|w| w.sqrt()).collect();
-        let l = root(&self.k, &roots, self.noise).ok_or_else(unsolvable)?;
-        let mut e = Mat::from_fn(m, m, |i, a| match weights[a] > 0.0 {
-            true => (if i == a { 1.0 } else { 0.0 }) / roots[a],
-            false => -roots[i] * self.k[(i, a)] / self.noise,
-        });
-        dense::solve_lower(l.as_ref(), e.as_mut());
-        dense::solve_lower_transposed(l.as_ref(), e.as_mut());
-        for a in 0..m {
-            e.col_mut(a).iter_mut().zip(&roots).for_each(|(e, root)| *e *= root);
-            if weights[a] == 0.0 {
-                e[(a, a)] += 1.0;
-            }
-        }
-        let s = dense::product(self.k.as_ref(), e.as_ref());
-        let q = dense::product(e.transpose(), dense::product(self.g.as_ref(), e.as_ref()).as_ref());
-        let noise = self.noise;
-        let symmetric = |a: &Mat<f64>, unit: f64| Mat::from_fn(m, m, |i, j| 0.5 * (a[(i, j)] + a[(j, i)]) / unit);
-        Ok((symmetric(&s, noise), symmetric(&q, noise * noise)))
+    /// `C⁻¹x`
+    fn solved(&self, x: &Mat<f64>) -> Mat<f64> {
+        let z = self.z.as_ref().subcols(0, self.taken);
+        let along = dense::product(z.transpose(), x.as_ref());
+        let back = dense::product(z, along.as_ref());
+        Mat::from_fn(x.nrows(), 1, |k, _| (x[(k, 0)] - back[(k, 0)] / self.noise) / self.noise)
     }
 
-    /// Newton steps until ρ is within `tolerance` of 1, or L has no more digits to tell.
-    fn maximise(&self, start: &[f64], tolerance: f64, rounding: f64) -> Result<(Vec<f64>, f64)> {
-        let mut alive: Vec<usize> = (0..start.len()).collect();
-        let mut weights = start.to_vec();
-        let mut problem = self.of(&alive);
-        let mut likelihood = problem.likelihood(&weights)?;
-        let mut polished = 0;
-        for _ in 0..STEPS {
-            let (mut s, mut q) = problem.moments(&weights)?;
-            let ratio = |s: &Mat<f64>, q: &Mat<f64>, i: usize| q[(i, i)] / (self.n * s[(i, i)]);
-            // What has no weight and wants none is out: it would make the Hessian look indefinite.
-            let live: Vec<usize> = (0..weights.len()).filter(|&i| weights[i] > 0.0 || ratio(&s, &q, i) > 1.0).collect();
-            if live.len() < weights.len() {
-                alive = live.iter().map(|&i| alive[i]).collect();
-                weights = live.iter().map(|&i| weights[i]).collect();
-                problem = self.of(&alive);
-                (s, q) = problem.moments(&weights)?;
-            }
-            let worst = |s: &Mat<f64>, q: &Mat<f64>, weights: &[f64]| {
-                let off = |i: usize| match weights[i] > 0.0 {
-                    true => (ratio(s, q, i) - 1.0).abs(),
-                    false => (ratio(s, q, i) - 1.0).max(0.0),
-                };
-                (0..weights.len()).map(off).fold(0.0, f64::max)
-            };
-            let off = worst(&s, &q, &weights);
-            if off <= tolerance {
-                break;
-            }
-            let (d, slope) = self.direction(&s, &q, &weights);
-            let moved = |t: f64| -> Vec<f64> {
-                let each = |i: usize| {
-                    let (room, step) = (weights[i] * s[(i, i)], (t * d[i]).exp_m1());
-                    if step <= -room { 0.0 } else { weights[i] + step / s[(i, i)] }
-                };
-                (0..d.len()).map(each).collect()
-            };
-            let mut accepted = None;
-            for halvings in 0..HALVINGS {
-                let t = 0.5_f64.powi(halvings as i32);
-                let next = moved(t);
-                let value = problem.likelihood(&next)?;
-                if value >= likelihood + 1e-4 * t * slope {
-                    accepted = Some((next, value));
-                    break;
-                }
-                if slope <= 10.0 * rounding {
-                    break;
-                }
-            }
-            if accepted.is_none() && slope <= 10.0 * rounding {
-                // L does not see the step any more; ρ may.
-                let next = moved(1.0);
-                let value = problem.likelihood(&next)?;
-                let (s, q) = problem.moments(&next)?;
-                if value >= likelihood - rounding && (worst(&s, &q, &next) < off || polished < 5) {
-                    polished += 1;
-                    accepted = Some((next, value.max(likelihood)));
-                }
-            }
-            let Some(next) = accepted else { break };
-            (weights, likelihood) = next;
-            if let Some(next) = problem.without_needless(&weights, likelihood)? {
-                (weights, likelihood) = next;
-            }
-        }
-        let mut all = vec![0.0; start.len()];
-        alive.iter().zip(&weights).for_each(|(&i, w)| all[i] = *w);
-        Ok((all, likelihood))
+    /// `C⁻¹` loses `step u uᵀ`, u = C⁻¹f.
+    fn grow(&mut self, f: Mat<f64>, u: &Mat<f64>, step: f64) {
+        let scale = self.noise * step.sqrt();
+        self.z.col_mut(self.taken).iter_mut().zip(u.col(0).iter()).for_each(|(z, u)| *z = scale * u);
+        self.atoms = dense::stack(&[self.atoms.clone(), f.transpose().to_owned()]);
+        self.taken += 1;
     }
-
-    /// The Newton step in θ and the rise it promises at first order.
-    fn direction(&self, s: &Mat<f64>, q: &Mat<f64>, weights: &[f64]) -> (Vec<f64>, f64) {
-        let m = weights.len();
-        let gradient: Vec<f64> = (0..m).map(|i| 0.5 * (q[(i, i)] / s[(i, i)] - self.n)).collect();
-        let hessian = Mat::from_fn(m, m, |i, j| {
-            let value = s[(i, j)] * (q[(i, j)] - 0.5 * self.n * s[(i, j)]) / (s[(i, i)] * s[(j, j)]);
-            if i == j { value - gradient[i] } else { value }
-        });
-        let room: Vec<f64> = (0..m).map(|i| -(-(weights[i] * s[(i, i)]).min(1.0 - 1e-15)).ln_1p()).collect();
-        let down: Vec<f64> = gradient.iter().map(|g| -g).collect();
-        let mut d = bounded(&definite(hessian), &down, &room);
-        let longest = d.iter().copied().fold(0.0, f64::max);
-        if longest > LONGEST {
-            d.iter_mut().for_each(|d| *d *= LONGEST / longest);
-        }
-        let slope = gradient.iter().zip(&d).map(|(g, d)| g * d).sum();
-        (d, slope)
-    }
-
-    /// Without the points that would be best at zero if the others stayed; nothing if L would fall.
-    fn without_needless(&self, weights: &[f64], likelihood: f64) -> Result<Option<(Vec<f64>, f64)>> {
-        let (s, q) = self.moments(weights)?;
-        let needless = |i: usize| weights[i] > 0.0 && q[(i, i)] <= self.n * s[(i, i)] * (1.0 - weights[i] * s[(i, i)]);
-        let fewer: Vec<f64> = (0..weights.len()).map(|i| if needless(i) { 0.0 } else { weights[i] }).collect();
-        if fewer == weights {
-            return Ok(None);
-        }
-        let value = self.likelihood(&fewer)?;
-        Ok((value >= likelihood).then_some((fewer, value)))
-    }
-}
-
-/// The matrix itself if it is positive definite, or with its (scaled) eigenvalues turned positive.
-fn definite(a: Mat<f64>) -> Mat<f64> {
-    let m = a.nrows();
-    if dense::cholesky(a.as_ref()).is_some() {
-        return a;
-    }
-    let scale: Vec<f64> = (0..m).map(|i| a[(i, i)].abs().max(f64::MIN_POSITIVE).sqrt()).collect();
-    let scaled = Mat::from_fn(m, m, |i, j| a[(i, j)] / (scale[i] * scale[j]));
-    let Ok((values, vectors)) = dense::eigen(scaled.as_ref()) else {
-        return Mat::from_fn(m, m, |i, j| if i == j { a[(i, i)].abs() } else { 0.0 });
-    };
-    let stretched = Mat::from_fn(m, m, |i, k| vectors[(i, k)] * values[k].abs().max(1e-11));
-    let product = dense::product(stretched.as_ref(), vectors.transpose());
-    Mat::from_fn(m, m, |i, j| product[(i.max(j), i.min(j))] * scale[i] * scale[j])
 }
 
 #[cfg(test)]
@@ -648,44 +495,6 @@ mod tests {
             }
             assert!(worst < 1e-7 && (worst - state.violation).abs() < 1e-7, "{worst} {}", state.violation);
             assert!(state.rows.len() > 10, "{}", state.rows.len());
-        });
-    }
-
-    /// S and Q of the active points, from C itself, some of them without a weight.
-    #[test]
-    fn moments_and_likelihood_are_those_of_the_covariance() {
-        with_model(&toys::clusters(2), 40, |model| {
-            let rows = [3, 11, 25, 40, 70];
-            let weights = [0.4, 0.0, 0.1, 0.0, 0.7];
-            let (noise, n) = (0.05, model.factor.n() as f64);
-            let f = model.factor.rows_of(&rows);
-            let k = dense::product(f.as_ref(), f.transpose());
-            let scaled = Mat::from_fn(5, f.ncols(), |i, j| f[(i, j)] * model.values[j]);
-            let g = dense::product(scaled.as_ref(), f.transpose());
-            let inner = Inner { k, g, n, noise, trace: model.values.iter().sum() };
-            let c = Mat::from_fn(f.ncols(), f.ncols(), |a, b| {
-                let sum: f64 = (0..5).map(|i| weights[i] * f[(i, a)] * f[(i, b)]).sum();
-                sum + if a == b { noise } else { 0.0 }
-            });
-            let l = dense::cholesky(c.as_ref()).unwrap();
-            let mut u = f.transpose().to_owned();
-            dense::solve_lower(l.as_ref(), u.as_mut());
-            dense::solve_lower_transposed(l.as_ref(), u.as_mut());
-            let (s, q) = inner.moments(&weights).unwrap();
-            for i in 0..5 {
-                for j in 0..5 {
-                    let expected: f64 = (0..f.ncols()).map(|a| f[(i, a)] * u[(a, j)]).sum();
-                    assert!((s[(i, j)] - expected).abs() < 1e-9 * s[(i, i)].abs(), "S {i} {j}");
-                    let expected: f64 = (0..f.ncols()).map(|a| u[(a, i)] * model.values[a] * u[(a, j)]).sum();
-                    assert!((q[(i, j)] - expected).abs() < 1e-9 * q[(i, i)].abs(), "Q {i} {j}");
-                }
-            }
-            let mut inverse = Mat::<f64>::identity(f.ncols(), f.ncols());
-            dense::solve_lower(l.as_ref(), inverse.as_mut());
-            let quadratic: f64 = (0..f.ncols()).map(|a| model.values[a] * inverse.col(a).squared_norm_l2()).sum();
-            let determinant: f64 = (0..f.ncols()).map(|a| 2.0 * l[(a, a)].ln() - noise.ln()).sum();
-            let expected = -0.5 * (n * determinant + quadratic);
-            assert!((inner.likelihood(&weights).unwrap() / expected - 1.0).abs() < 1e-10);
         });
     }
 }
