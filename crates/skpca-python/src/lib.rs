@@ -37,6 +37,16 @@ fn rows<'py>(py: Python<'py>, values: Vec<f64>, columns: usize) -> PyResult<Boun
     Ok(Array2::from_shape_vec(shape, values).map_err(value_error)?.into_pyarray(py))
 }
 
+/// One number a row of x, computed without the lock.
+fn one_a_row<'py>(
+    py: Python<'py>,
+    x: &PyReadonlyArray2<'py, f64>,
+    each: impl Fn(&Points) -> Result<Vec<f64>, Error> + Send + Sync,
+) -> PyResult<Bound<'py, PyArray1<f64>>> {
+    let points = points(x)?;
+    Ok(py.detach(|| each(&points)).map_err(value_error)?.into_pyarray(py))
+}
+
 /// A fitted model.
 #[pyclass(frozen, module = "skpca")]
 struct Model(skpca::Model);
@@ -64,9 +74,7 @@ impl Model {
         x: PyReadonlyArray2<'py, f64>,
         single: bool,
     ) -> PyResult<Bound<'py, PyArray1<f64>>> {
-        let points = points(&x)?;
-        let out = py.detach(|| self.0.score(&points, precision(single))).map_err(value_error)?;
-        Ok(out.into_pyarray(py))
+        one_a_row(py, &x, |points| self.0.score(points, precision(single)))
     }
 
     /// Log-likelihood of the rows of x; models of the method likelihood only.
@@ -77,9 +85,7 @@ impl Model {
         x: PyReadonlyArray2<'py, f64>,
         single: bool,
     ) -> PyResult<Bound<'py, PyArray1<f64>>> {
-        let points = points(&x)?;
-        let out = py.detach(|| self.0.log_likelihood(&points, precision(single))).map_err(value_error)?;
-        Ok(out.into_pyarray(py))
+        one_a_row(py, &x, |points| self.0.log_likelihood(points, precision(single)))
     }
 
     /// What the model is, as JSON.

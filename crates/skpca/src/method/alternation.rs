@@ -14,19 +14,18 @@
 //! there, one product with the whole factor finds the rows that would lower the objective, and they join. The duality gap
 //! over all rows, recomputed from what is returned, is the certificate of the A-step.
 
-use std::cmp::Ordering;
 use std::ops::Range;
 
 use faer::{ColRef, Mat, MatRef, Scale};
 use rayon::prelude::*;
 
 use super::polar::polar;
+use super::twins::Twins;
 use crate::blocks;
 use crate::dense;
 use crate::error::Result;
 use crate::factor::Factor;
 use crate::lasso::{self, Problem};
-use crate::points::Points;
 use crate::watch::{Watch, check};
 
 /// What a coefficient costs.
@@ -139,29 +138,6 @@ impl Near {
             rows.sort_unstable();
         }
         Near { atoms: factor.rows_of(&rows), rows }
-    }
-}
-
-/// Rows that are equal. Under a ridge on coefficients they share what one would pay for alone: together they are one row
-/// whose ridge is λ over their number.
-pub(super) struct Twins {
-    /// How many each row is, itself included.
-    counts: Vec<f64>,
-    /// All but the first of each.
-    others: Vec<usize>,
-}
-
-impl Twins {
-    pub(super) fn of(points: &Points) -> Twins {
-        let mut order: Vec<usize> = (0..points.n()).collect();
-        let compare = |i: usize, j: usize| points.row(i).partial_cmp(points.row(j)).unwrap_or(Ordering::Equal);
-        order.par_sort_by(|&i, &j| compare(i, j).then(i.cmp(&j)));
-        let (mut counts, mut others) = (vec![1.0; points.n()], Vec::new());
-        for equal in order.chunk_by(|&i, &j| points.row(i) == points.row(j)) {
-            equal.iter().for_each(|&i| counts[i] = equal.len() as f64);
-            others.extend(&equal[1..]);
-        }
-        Twins { counts, others }
     }
 }
 
@@ -539,6 +515,7 @@ mod tests {
     use super::*;
     use crate::eigen::{self, top};
     use crate::factor::Stop;
+    use crate::points::Points;
     use crate::spec::Spec;
     use crate::toys;
 

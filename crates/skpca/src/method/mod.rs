@@ -21,6 +21,7 @@ mod polar;
 mod regression;
 mod search;
 mod threshold;
+mod twins;
 mod weights;
 
 use std::cell::OnceCell;

@@ -10,8 +10,9 @@
 use faer::Mat;
 use serde_json::Value;
 
-use super::alternation::{Alternation, Ridge, Scheme, Shape, State, Twins};
+use super::alternation::{Alternation, Ridge, Scheme, Shape, State};
 use super::search::{Found, TRIALS, search};
+use super::twins::Twins;
 use super::{Method, Report, Size, Solution, Support, Target, Task, usual_rank};
 use crate::dense;
 use crate::error::{Error, Result};

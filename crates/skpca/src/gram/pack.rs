@@ -1,0 +1,286 @@
+//! How points, queries and weights are laid out for the tiles.
+
+use std::sync::Arc;
+
+use faer::{Mat, MatRef};
+
+use super::{BLOCK, Basis, CHUNK_DEEP, CHUNK_SHALLOW, DEPTH, Precision, Weights};
+use crate::kernel::conformal::Stretch;
+use crate::kernel::cosine::inverse_norm;
+use crate::kernel::rbf::Rbf;
+use crate::kernel::{Form, Kernel, Outer};
+use crate::points::Points;
+use crate::simd::{Element, Inner, Level, Tiles};
+
+/// How rows become packed coordinates: the table in the module's head.
+pub struct Coordinates {
+    pub form: Form,
+    pub inner: Inner,
+    pub exp2: bool,
+    pub outer: Outer,
+    pub shift: Vec<f64>,
+    pub row_scale: f64,
+    pub point_scale: f64,
+    pub point_offset: f64,
+    pub stretch: Option<Box<Stretched>>,
+    /// Whether the tiles compute all there is.
+    pub finished: bool,
+}
+
+/// The factor f of a conformal kernel, as a product of its own.
+pub struct Stretched {
+    pub constant: f64,
+    pub basis: Basis,
+    pub weights: Weights,
+}
+
+impl Stretched {
+    pub fn new(stretch: &Stretch, level: Level) -> Box<Stretched> {
+        let means = vec![0.0; stretch.weights.len()];
+        let bumps = Arc::new(Rbf { gamma: stretch.delta });
+        let basis = Basis::at_level(bumps, stretch.vectors.clone(), means, level);
+        let weights = basis.weights(Mat::from_fn(stretch.weights.len(), 1, |n, _| stretch.weights[n]));
+        Box::new(Stretched { constant: stretch.constant, basis, weights })
+    }
+}
+
+impl Coordinates {
+    pub fn new(kernel: &dyn Kernel, points: &Points, level: Level) -> Coordinates {
+        use std::f64::consts::LOG2_E;
+        let form = kernel.form();
+        let stretch = kernel.conformal().map(|kernel| Stretched::new(&kernel.stretch, level));
+        let finished = stretch.is_none() && !matches!(form, Form::Dot { outer: Outer::Power(_) | Outer::Tanh, .. });
+        let plain = Coordinates {
+            form,
+            inner: Inner::Dot,
+            exp2: false,
+            outer: Outer::Identity,
+            shift: vec![0.0; points.d()],
+            row_scale: 1.0,
+            point_scale: 1.0,
+            point_offset: 0.0,
+            stretch,
+            finished,
+        };
+        match form {
+            Form::Gaussian { gamma } => {
+                let scale = (2.0 * gamma * LOG2_E).sqrt();
+                Coordinates { exp2: true, shift: points.mean(), row_scale: scale, point_scale: scale, ..plain }
+            }
+            Form::Manhattan { gamma } => {
+                let scale = gamma * LOG2_E;
+                let inner = Inner::Manhattan;
+                Coordinates { inner, exp2: true, shift: points.mean(), row_scale: scale, point_scale: scale, ..plain }
+            }
+            Form::Dot { gamma, coef0, outer } => {
+                Coordinates { outer, point_scale: gamma, point_offset: coef0, ..plain }
+            }
+            Form::Cosine => plain,
+        }
+    }
+
+    /// f of each row; 1 without it.
+    pub fn stretches(&self, x: &Points) -> Vec<f64> {
+        match &self.stretch {
+            None => vec![1.0; x.n()],
+            Some(f) => {
+                let values = f.basis.product(x, &f.weights, Precision::Double);
+                values.into_iter().map(|v| f.constant + v).collect()
+            }
+        }
+    }
+
+    /// The factor of this row's coordinates.
+    pub fn factor(&self, row: &[f64], scale: f64) -> f64 {
+        if self.form == Form::Cosine { inverse_norm(row) } else { scale }
+    }
+
+    /// The term of a row whose coordinates' squares sum to `squares`, and whether it is too far out for
+    /// arithmetic with unit roundoff like `E`'s.
+    pub fn term<E: Element>(&self, squares: f64, largest: f64) -> (f64, bool) {
+        let limit = if size_of::<E>() == 4 { 64.0 } else { 1_048_576.0 };
+        match self.form {
+            Form::Gaussian { .. } => (-0.5 * squares, !within(squares, limit)),
+            Form::Manhattan { .. } => (0.0, !within(largest, limit)),
+            _ => (0.0, !E::from_f64(squares).to_f64().is_finite()),
+        }
+    }
+}
+
+/// Not for NaN.
+pub fn within(value: f64, limit: f64) -> bool {
+    value <= limit
+}
+
+/// Points in panels, chunk by chunk.
+pub struct Packed<E> {
+    pub tiles: Tiles<E>,
+    pub d: usize,
+    pub chunk: usize,
+    pub chunks: Vec<Chunk<E>>,
+}
+
+/// `z` runs over runs of coordinates, then panels, then coordinates, then the points of a panel.
+pub struct Chunk<E> {
+    pub z: Vec<E>,
+    pub terms: Vec<E>,
+    /// Subtracted from the values …
+    pub means: Vec<E>,
+    /// … or these, where the values are not finished yet …
+    pub zeros: Vec<E>,
+    /// … and multiplied by f of the point first.
+    pub stretches: Vec<f64>,
+    /// Points (numbered in the whole basis) that need the definition.
+    pub far: Vec<usize>,
+}
+
+impl<E: Element> Packed<E> {
+    pub fn new(coordinates: &Coordinates, points: &Points, means: &[f64], level: Level) -> Packed<E> {
+        let tiles = E::tiles(level);
+        let d = points.d();
+        let chunk = if d <= DEPTH { CHUNK_SHALLOW } else { CHUNK_DEEP };
+        let chunks = (0..points.n())
+            .step_by(chunk)
+            .map(|start| pack_chunk(coordinates, points, means, start..(start + chunk).min(points.n()), tiles.points))
+            .collect();
+        Packed { tiles, d, chunk, chunks }
+    }
+}
+
+pub fn pack_chunk<E: Element>(
+    coordinates: &Coordinates,
+    points: &Points,
+    means: &[f64],
+    range: std::ops::Range<usize>,
+    width: usize,
+) -> Chunk<E> {
+    let d = points.d();
+    let padded = range.len().next_multiple_of(width);
+    let zeros = |count| vec![E::default(); count];
+    let mut stretches = coordinates.stretches(&points.slice(range.clone()));
+    stretches.resize(padded, 0.0);
+    let mut chunk = Chunk {
+        z: zeros(padded * d),
+        terms: zeros(padded),
+        means: zeros(padded),
+        zeros: zeros(padded),
+        stretches,
+        far: vec![],
+    };
+    for (j, point) in range.clone().enumerate() {
+        let row = points.row(point);
+        let factor = coordinates.factor(row, coordinates.point_scale);
+        let (mut squares, mut largest) = (0.0, 0.0_f64);
+        for (k, value) in row.iter().enumerate() {
+            let value = factor * (value - coordinates.shift[k]);
+            squares += value * value;
+            largest = largest.max(value.abs());
+            let (run, within) = (k / DEPTH * DEPTH, k % DEPTH);
+            let depth = DEPTH.min(d - run);
+            chunk.z[run * padded + (j / width * depth + within) * width + j % width] = E::from_f64(value);
+        }
+        let (term, far) = coordinates.term::<E>(squares, largest);
+        chunk.terms[j] = E::from_f64(term + coordinates.point_offset);
+        chunk.means[j] = E::from_f64(means[point]);
+        if far {
+            chunk.far.push(point);
+        }
+    }
+    chunk
+}
+
+/// A block of query rows in panels.
+pub struct Queries<E> {
+    pub x: Vec<E>,
+    pub terms: Vec<E>,
+    pub stretches: Vec<f64>,
+    /// Rows of the block that need the definition.
+    pub far: Vec<usize>,
+}
+
+impl<E: Element> Queries<E> {
+    pub fn new(rows: usize, d: usize) -> Queries<E> {
+        let zeros = |count| vec![E::default(); count];
+        Queries { x: zeros(rows * d), terms: zeros(rows), stretches: vec![0.0; rows], far: Vec::new() }
+    }
+
+    pub fn pack(&mut self, coordinates: &Coordinates, tiles: &Tiles<E>, x: &Points) {
+        let (d, rows) = (x.d(), tiles.rows);
+        self.far.clear();
+        if !coordinates.finished {
+            self.stretches.fill(0.0);
+            self.stretches[..x.n()].copy_from_slice(&coordinates.stretches(x));
+        }
+        for i in 0..x.n().next_multiple_of(rows) {
+            let lane = i / rows * rows * d + i % rows;
+            if i >= x.n() {
+                (0..d).for_each(|k| self.x[lane + k * rows] = E::default());
+                self.terms[i] = E::default();
+                continue;
+            }
+            let row = x.row(i);
+            let factor = coordinates.factor(row, coordinates.row_scale);
+            let (mut squares, mut largest) = (0.0, 0.0_f64);
+            for (k, (value, shift)) in row.iter().zip(&coordinates.shift).enumerate() {
+                let value = factor * (value - shift);
+                squares += value * value;
+                largest = largest.max(value.abs());
+                self.x[lane + k * rows] = E::from_f64(value);
+            }
+            let (term, far) = coordinates.term::<E>(squares, largest);
+            self.terms[i] = E::from_f64(term);
+            if far {
+                self.far.push(i);
+            }
+        }
+    }
+}
+
+/// What one thread needs for a block.
+pub struct Scratch<E> {
+    pub queries: Queries<E>,
+    pub values: Vec<E>,
+    pub sums: Vec<E>,
+}
+
+impl<E: Element> Scratch<E> {
+    pub fn new(packed: &Packed<E>, columns: usize) -> Scratch<E> {
+        let panels = if packed.d <= DEPTH { 1 } else { BLOCK / packed.tiles.rows };
+        let zeros = |count| vec![E::default(); count];
+        Scratch {
+            queries: Queries::new(BLOCK, packed.d),
+            values: zeros(panels * packed.tiles.rows * packed.chunk),
+            sums: zeros(columns * packed.tiles.rows),
+        }
+    }
+}
+
+/// The matrix in column groups no wider than a tile, chunk by chunk as the points are.
+pub struct PackedWeights<E> {
+    pub columns: usize,
+    pub widths: Vec<usize>,
+    pub chunks: Vec<Vec<E>>,
+}
+
+impl<E: Element> PackedWeights<E> {
+    pub fn new(packed: &Packed<E>, a: MatRef<f64>) -> PackedWeights<E> {
+        let columns = a.ncols();
+        let groups = columns.div_ceil(packed.tiles.points);
+        let widths: Vec<usize> = (0..groups).map(|g| (columns * (g + 1)) / groups - (columns * g) / groups).collect();
+        let pack = |(index, chunk): (usize, &Chunk<E>)| {
+            let mut out = Vec::with_capacity(chunk.terms.len() * columns);
+            let mut from = 0;
+            for &width in &widths {
+                for j in 0..chunk.terms.len() {
+                    let row = index * packed.chunk + j;
+                    let value = |c| if row < a.nrows() { E::from_f64(a[(row, c)]) } else { E::default() };
+                    out.extend((from..from + width).map(value));
+                }
+                from += width;
+            }
+            out
+        };
+        let chunks = packed.chunks.iter().enumerate().map(pack).collect();
+        PackedWeights { columns, widths, chunks }
+    }
+}
