@@ -50,6 +50,13 @@ def landmarks_peer(x, m):
     return make_pipeline(features, PCA(COMPONENTS, random_state=0)).fit(x)
 
 
+def expansion_ours(x, fidelity):
+    import skpca
+
+    kernel = f"rbf,gamma={gamma(x.shape[1])!r}"
+    return skpca.fit(x, method="expansion", kernel=kernel, components=COMPONENTS, fidelity=fidelity, scaling="none")
+
+
 def energy_ours(x):
     import skpca
 

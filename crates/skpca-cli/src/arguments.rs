@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 
 use clap::{Args, Parser, Subcommand};
-use skpca::{Scaling, Spec};
+use skpca::{Fit, Scaling, Spec};
 
 /// Sparse kernel PCA: non-linear features and novelty scores from a model of a few points.
 ///
@@ -78,7 +78,7 @@ pub struct FitArguments {
     #[arg(short, long, value_name = "MODEL")]
     pub output: PathBuf,
     /// How the support is chosen: NAME or NAME,key=value,…
-    #[arg(long, default_value = "landmarks", value_name = "NAME[,k=v…]")]
+    #[arg(long, default_value_t = Fit::default().method, value_name = "NAME[,k=v…]")]
     pub method: Spec,
     /// Kernel: NAME or NAME,key=value,…
     #[arg(long, default_value = "rbf", value_name = "NAME[,k=v…]")]

@@ -151,7 +151,14 @@ fn equal_rows_leave_nothing_to_fit() {
 #[test]
 fn standardised_tables_do_not_know_their_unit() {
     let rows = normal(1, 40, 3);
-    for flags in ["--support 8", "--fidelity 0.9", "--method exact -q 4", "--kernel linear"] {
+    // Points that move stop where little is gained, which rounding shifts: chosen rows are the same to the last bit.
+    for flags in ["--support 8", "--fidelity 0.9", "-q 4", "--kernel linear"].into_iter().zip([
+        "landmarks",
+        "greedy",
+        "exact",
+        "landmarks",
+    ]) {
+        let flags = &format!("{} --method {}", flags.0, flags.1);
         let results = |factor: f64| {
             let desk = desk(&scaled(&rows, factor));
             let fit = sound(&desk, flags);

@@ -109,7 +109,7 @@ impl Model {
 
 /// Fits a model to the rows of x; labels are the classes of the rows.
 #[pyfunction]
-#[pyo3(signature = (x, *, method = "landmarks", kernel = "rbf", components = None, support = None, fidelity = None,
+#[pyo3(signature = (x, *, method = "expansion", kernel = "rbf", components = None, support = None, fidelity = None,
                     center = None, scaling = "standard", quantile = 0.95, seed = 0, labels = None))]
 #[allow(clippy::too_many_arguments)]
 fn fit(

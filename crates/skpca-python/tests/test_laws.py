@@ -78,7 +78,7 @@ def test_the_same_seed_gives_the_same_bytes(options):
 
 
 def test_another_seed_gives_another_support():
-    supports = [describe(skpca.fit(toy(), support=30, seed=seed))["support"] for seed in range(4)]
+    supports = [describe(skpca.fit(toy(), method="landmarks", support=30, seed=seed))["support"] for seed in range(4)]
     assert len({tuple(support) for support in supports}) == 4
     for support in supports:
         assert support == sorted(set(support))

@@ -59,7 +59,7 @@ pub struct Fit {
 impl Default for Fit {
     fn default() -> Fit {
         Fit {
-            method: Spec::new("landmarks"),
+            method: Spec::new("expansion"),
             kernel: Spec::new("rbf"),
             components: None,
             target: None,

@@ -367,7 +367,8 @@ mod tests {
     use crate::{Fit, Target, toys};
 
     fn model() -> Model {
-        let fit = Fit { components: Some(2), target: Some(Target::Support(3)), ..Fit::default() };
+        let method = Spec::new("landmarks");
+        let fit = Fit { method, components: Some(2), target: Some(Target::Support(3)), ..Fit::default() };
         let mut model = fit.run(&toys::clusters(0), Some(vec!["x".into(), "y".into()]), &()).unwrap();
         model.ignore(vec!["class".into()]);
         model

@@ -72,7 +72,8 @@ fn it_holds_more_than_half_as_many_points_again_drawn_at_random() {
             let greedy = fit(&points, "greedy", m);
             let seeds = (0..3).map(|seed| {
                 let target = Some(Target::Support(3 * m / 2));
-                let fit = Fit { components: Some(Q), target, scaling: Scaling::None, seed, ..Fit::default() };
+                let method = Spec::new("landmarks");
+                let fit = Fit { method, components: Some(Q), target, scaling: Scaling::None, seed, ..Fit::default() };
                 fit.run(&points, None, &()).unwrap().parts().fidelity
             });
             let drawn = seeds.sum::<f64>() / 3.0;

@@ -388,7 +388,8 @@ fn a_flat_spectrum_has_as_many_components_as_asked_for() {
     let base = Fit { kernel, components: Some(150), scaling: Scaling::None, ..Fit::default() };
     let exact = Fit { method: Spec::new("exact"), ..base.clone() }.run(&points, None, &()).unwrap();
     assert_eq!(exact.q(), 150);
-    let most = Fit { target: Some(Target::Support(1500)), ..base }.run(&points, None, &()).unwrap();
+    let most = Fit { method: Spec::new("landmarks"), target: Some(Target::Support(1500)), ..base };
+    let most = most.run(&points, None, &()).unwrap();
     let fidelity = most.captured() / exact.captured();
     assert!(fidelity <= 1.0 && (most.parts().fidelity - fidelity).abs() < 1e-6, "{fidelity} {}", most.parts().fidelity);
 }

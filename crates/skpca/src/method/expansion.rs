@@ -9,7 +9,7 @@
 //! length f(z) of a vector does not change.
 //!
 //! L-BFGS from the points that `greedy` chooses, and from k-means centres where restarts are asked for; every step raises W. (Centres
-//! often capture more at first and less in the end: docs/decisions/0015.) With many rows it sees a sample of them, in choosing the
+//! often capture more at first and less in the end: docs/decisions/0014.) With many rows it sees a sample of them, in choosing the
 //! start and in moving, and the components are those of all rows in the end: nothing larger than the data is ever made. A limited-memory method of our own, fifty lines: the crates that have one want
 //! the problem in their own vector types and cannot be interrupted between evaluations.
 
