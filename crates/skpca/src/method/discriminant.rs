@@ -54,7 +54,14 @@ impl Method for Discriminant {
         let means = class_means(&Basis::new(task.kernel.clone(), chosen.select(span.kept())), task.points, labels);
         let (values, directions) =
             self.directions(span.scatter(), span.coordinates(means).as_ref(), &labels.counts(), directions)?;
-        let report = Report { objective: Some(values.iter().sum()), rounds: 1, converged: true, ..Report::default() };
+        let note = "the fidelity is that of kernel PCA on the points kept, not of the directions that separate classes";
+        let report = Report {
+            objective: Some(values.iter().sum()),
+            rounds: 1,
+            converged: true,
+            notes: vec![note.into()],
+            ..Report::default()
+        };
         Ok(Solution {
             method: Spec::new("discriminant").with("regularisation", self.regularisation),
             support,
