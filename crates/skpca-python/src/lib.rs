@@ -1,13 +1,14 @@
 //! Python bindings: arrays in, arrays out, no mathematics. The interpreter's lock is released while we compute.
 
-use std::sync::Arc;
+use std::sync::{Arc, Mutex};
+use std::time::{Duration, Instant};
 
 use numpy::ndarray::Array2;
-use numpy::{IntoPyArray, PyArray1, PyArray2, PyReadonlyArray2, PyUntypedArrayMethods};
+use numpy::{IntoPyArray, PyArray1, PyArray2, PyReadonlyArray1, PyReadonlyArray2, PyUntypedArrayMethods};
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
-use pyo3::types::PyBytes;
-use skpca::{Basis, Error, Fit, Labels, Points, Precision, Spec, Target, format};
+use pyo3::types::{PyBytes, PyDict};
+use skpca::{Basis, Error, Fit, Labels, Points, Precision, Spec, Target, Watch, format};
 
 fn value_error(error: impl std::fmt::Display) -> PyErr {
     PyValueError::new_err(error.to_string())
@@ -88,6 +89,51 @@ impl Model {
         one_a_row(py, &x, |points| self.0.log_likelihood(points, precision(single)))
     }
 
+    /// How the score of each row of x changes with each of its inputs.
+    fn score_gradient<'py>(
+        &self,
+        py: Python<'py>,
+        x: PyReadonlyArray2<'py, f64>,
+    ) -> PyResult<Bound<'py, PyArray2<f64>>> {
+        let points = points(&x)?;
+        let out = py.detach(|| self.0.score_gradient(&points)).map_err(value_error)?;
+        rows(py, out, points.d())
+    }
+
+    /// The share of training rows that score at least as high as each of these scores.
+    fn p_values<'py>(&self, py: Python<'py>, scores: PyReadonlyArray1<'py, f64>) -> Bound<'py, PyArray1<f64>> {
+        let known = &self.0.parts().scores;
+        scores.as_array().iter().map(|score| known.p_value(*score)).collect::<Vec<f64>>().into_pyarray(py)
+    }
+
+    /// What is stored, as arrays: support (m × d, scaled), coefficients (m × q), means, mean, variances, shift, scale, and
+    /// where they are there rows and frame (q × q′).
+    fn arrays<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyDict>> {
+        let parts = self.0.parts();
+        let matrix =
+            |a: &faer::Mat<f64>| Array2::from_shape_fn((a.nrows(), a.ncols()), |(i, k)| a[(i, k)]).into_pyarray(py);
+        let arrays = PyDict::new(py);
+        arrays.set_item("support", rows(py, parts.support.values().to_vec(), parts.support.d())?)?;
+        arrays.set_item("coefficients", matrix(&parts.coefficients))?;
+        let vectors = [
+            ("means", &parts.means),
+            ("mean", &parts.mean),
+            ("variances", &parts.variances),
+            ("shift", &parts.columns.shift),
+            ("scale", &parts.columns.scale),
+        ];
+        for (name, values) in vectors {
+            arrays.set_item(name, values.clone().into_pyarray(py))?;
+        }
+        if let Some(rows) = &parts.rows {
+            arrays.set_item("rows", rows.iter().map(|&row| row as i64).collect::<Vec<i64>>().into_pyarray(py))?;
+        }
+        if let Some(frame) = &parts.frame {
+            arrays.set_item("frame", matrix(frame))?;
+        }
+        Ok(arrays)
+    }
+
     /// What the model is, as JSON.
     fn describe(&self) -> String {
         serde_json::Value::Object(format::describe(&self.0)).to_string()
@@ -107,10 +153,39 @@ impl Model {
     }
 }
 
-/// Fits a model to the rows of x; labels are the classes of the rows.
+/// Looks for Ctrl-C now and then, and tells `progress` where the fit is.
+struct Listener {
+    progress: Option<Py<PyAny>>,
+    last: Mutex<Instant>,
+    /// What stopped the fit.
+    raised: Mutex<Option<PyErr>>,
+}
+
+/// Between two looks.
+const PAUSE: Duration = Duration::from_millis(100);
+
+impl Watch for Listener {
+    fn at(&self, stage: &str, fraction: f64) -> bool {
+        // Whoever finds it locked need not look too.
+        let Ok(mut last) = self.last.try_lock() else { return true };
+        if last.elapsed() < PAUSE {
+            return true;
+        }
+        *last = Instant::now();
+        let told = Python::attach(|py| {
+            py.check_signals()?;
+            self.progress.as_ref().map(|progress| progress.call1(py, (stage, fraction))).transpose()
+        });
+        told.map_err(|error| *self.raised.lock().expect("nobody panics here") = Some(error)).is_ok()
+    }
+}
+
+/// Fits a model to the rows of x; labels are the classes of the rows, progress is called with a stage and the share of it
+/// that is done.
 #[pyfunction]
 #[pyo3(signature = (x, *, method = "expansion", kernel = "rbf", components = None, support = None, fidelity = None,
-                    center = None, scaling = "standard", quantile = 0.95, seed = 0, labels = None))]
+                    center = None, scaling = "standard", quantile = 0.95, seed = 0, labels = None,
+                    progress = None))]
 #[allow(clippy::too_many_arguments)]
 fn fit(
     py: Python<'_>,
@@ -125,6 +200,7 @@ fn fit(
     quantile: f64,
     seed: u64,
     labels: Option<Vec<i64>>,
+    progress: Option<Py<PyAny>>,
 ) -> PyResult<Model> {
     let target = match (support, fidelity) {
         (Some(_), Some(_)) => return Err(value_error("give support or fidelity, not both")),
@@ -143,11 +219,16 @@ fn fit(
     };
     let points = points(&x)?;
     let labels = labels.map(Labels::new).transpose().map_err(value_error)?;
+    let listener = Listener { progress, last: Mutex::new(Instant::now()), raised: Mutex::new(None) };
     let run = || match &labels {
-        Some(labels) => fit.run_labelled(&points, labels, None, &()),
-        None => fit.run(&points, None, &()),
+        Some(labels) => fit.run_labelled(&points, labels, None, &listener),
+        None => fit.run(&points, None, &listener),
     };
-    py.detach(run).map(Model).map_err(value_error)
+    let fitted = py.detach(run);
+    match listener.raised.into_inner().expect("nobody panics here") {
+        Some(error) => Err(error),
+        None => fitted.map(Model).map_err(value_error),
+    }
 }
 
 /// K(X, Z).

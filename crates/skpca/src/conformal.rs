@@ -31,6 +31,7 @@ use crate::labels::Labels;
 use crate::points::Points;
 use crate::random::Random;
 use crate::spec::{Fields, Spec};
+use crate::watch::{Watch, check};
 
 /// Rows that f is learned from: all up to this many, a uniform sample above.
 const ROWS: usize = 4000;
@@ -38,6 +39,8 @@ const ROWS: usize = 4000;
 const VECTORS: usize = 500;
 /// What is added to the diagonal of EᵀW₀E, as a share of its mean.
 const REGULARISATION: f64 = 1e-3;
+/// Scatter below this share of all is rounding.
+const ROUNDING: f64 = 1e-12;
 /// b₀ of a positive f is at least this share of the sum of the other b: f varies by no more than one over it, and one.
 const LEAST: f64 = 0.1;
 /// Rounds of `positive` at most, and the rise of J below which it has arrived.
@@ -99,17 +102,20 @@ impl Learner {
         labels: &Labels,
         support: &Points,
         seed: u64,
+        watch: &dyn Watch,
     ) -> Result<(Arc<dyn Kernel>, String)> {
-        let rows = Random::new(seed, 17).sample(points.n(), ROWS);
+        let rows = sample(labels, seed);
         let (x, labels) = (points.select(&rows), labels.select(&rows));
         let vectors = support.select(&Random::new(seed, 18).sample(support.n(), VECTORS));
         let e = bumps(&x, &vectors, self.delta);
-        let scatter = Scatter::new(&self.base, &x, &labels, e.as_ref());
-        let mut xi = scatter.solve(&self.solver)?;
+        check(watch, "scatter of the classes", 0.0)?;
+        let scatter = Scatter::new(&self.base, &x, &labels, e.as_ref())?;
+        let mut xi = scatter.solve(&self.solver, watch)?;
         let f = dense::product(e.as_ref(), column(&xi).as_ref());
         let mean = f.squared_norm_l2() / x.n() as f64;
         if !(mean > 0.0 && mean.is_finite()) {
-            return Err(Error::Numerical { why: "the factor of the conformal kernel vanishes on all rows".into() });
+            let why = "the factor of the conformal kernel is zero or infinite on all rows; try another solver or rate";
+            return Err(Error::Numerical { why: why.into() });
         }
         let sign = if f.col(0).iter().sum::<f64>() < 0.0 { -1.0 } else { 1.0 };
         xi.iter_mut().for_each(|v| *v *= sign / mean.sqrt());
@@ -124,6 +130,24 @@ impl Learner {
         let stretch = Stretch { constant: xi[0], weights: xi[1..].to_vec(), vectors, delta: self.delta };
         Ok((Arc::new(Conformal { base: self.base.clone(), stretch }), note))
     }
+}
+
+/// Rows to learn from: a uniform sample, and two rows of every class that it would miss (where classes are not too many).
+fn sample(labels: &Labels, seed: u64) -> Vec<usize> {
+    let mut rows = Random::new(seed, 17).sample(labels.n(), ROWS);
+    if rows.len() == labels.n() || labels.classes() > ROWS / 4 {
+        return rows;
+    }
+    let mut counts = labels.select(&rows).counts();
+    for row in 0..labels.n() {
+        let class = labels.of(row);
+        if counts[class] < 2 && rows.binary_search(&row).is_err() {
+            counts[class] += 1;
+            rows.push(row);
+        }
+    }
+    rows.sort_unstable();
+    rows
 }
 
 /// `E`
@@ -144,7 +168,7 @@ struct Scatter {
 }
 
 impl Scatter {
-    fn new(kernel: &Arc<dyn Kernel>, x: &Points, labels: &Labels, e: MatRef<f64>) -> Scatter {
+    fn new(kernel: &Arc<dyn Kernel>, x: &Points, labels: &Labels, e: MatRef<f64>) -> Result<Scatter> {
         let size = e.ncols();
         let rows: Vec<usize> = (0..x.n()).collect();
         let all = quadratic_form(kernel, x, &rows, e);
@@ -161,9 +185,16 @@ impl Scatter {
         dense::add_transposed_product(&mut within, e, weighted.as_ref());
         let n = x.n() as f64;
         let symmetric = |a: &dyn Fn(usize, usize) -> f64| Mat::from_fn(size, size, |i, j| 0.5 * (a(i, j) + a(j, i)));
-        Scatter {
+        let scatter = Scatter {
             between: symmetric(&|i, j| classes[(i, j)] - all[(i, j)] / n),
             within: symmetric(&|i, j| within[(i, j)] - classes[(i, j)]),
+        };
+        let trace = |a: &Mat<f64>| (0..size).map(|i| a[(i, i)]).sum::<f64>();
+        let total = trace(&within);
+        match (trace(&scatter.within) > ROUNDING * total, trace(&scatter.between) > ROUNDING * total) {
+            (true, true) => Ok(scatter),
+            (false, _) => Err(no_scatter()),
+            (_, false) => Err(Error::NoVariance { why: "the means of all classes coincide".into() }),
         }
     }
 
@@ -172,10 +203,10 @@ impl Scatter {
         quadratic(&self.between, xi) / quadratic(&self.within, xi)
     }
 
-    fn solve(&self, solver: &Solver) -> Result<Vec<f64>> {
+    fn solve(&self, solver: &Solver, watch: &dyn Watch) -> Result<Vec<f64>> {
         match *solver {
             Solver::Exact { regularisation } => self.exact(regularisation),
-            Solver::Positive { regularisation } => self.positive(regularisation),
+            Solver::Positive { regularisation } => self.positive(regularisation, watch),
             Solver::Iteration { rate, steps } => Ok(self.iteration(rate, steps)),
         }
     }
@@ -200,7 +231,7 @@ impl Scatter {
     }
 
     /// The numerator is convex: its tangent at ξ lies below it, and `max ξᵀBξ′ / J − ½ ξ′ᵀWξ′` over ξ′ ≥ 0 raises J.
-    fn positive(&self, regularisation: f64) -> Result<Vec<f64>> {
+    fn positive(&self, regularisation: f64, watch: &dyn Watch) -> Result<Vec<f64>> {
         let size = self.within.nrows();
         // ξ = M η, η ≥ 0: b₀ is η₀ and a share of every other.
         let m = Mat::from_fn(size, size, |i, j| match i {
@@ -210,9 +241,10 @@ impl Scatter {
         let inside = |a: &Mat<f64>| m.transpose() * a * &m;
         let (between, within) = (inside(&self.between), inside(&self.regularised(regularisation)));
         let ratio = |eta: &[f64]| quadratic(&between, eta) / quadratic(&within, eta);
-        let climb = |mut eta: Vec<f64>| {
+        let climb = |mut eta: Vec<f64>| -> Result<(f64, Vec<f64>)> {
             let mut best = ratio(&eta);
-            for _ in 0..ROUNDS {
+            for round in 0..ROUNDS {
+                check(watch, "factor of the kernel", round as f64 / ROUNDS as f64)?;
                 let slopes: Vec<f64> = times(&between, &eta).iter().map(|b| -b / best).collect();
                 let next = bounded(&within, &slopes, &vec![0.0; size]);
                 let risen = ratio(&next);
@@ -222,14 +254,11 @@ impl Scatter {
                 }
                 (eta, best) = (next, risen);
             }
-            (best, eta)
+            Ok((best, eta))
         };
         // There may be several summits: one from f = 1, one from all bumps alike.
-        let (best, eta) = [unit(size), vec![1.0; size]]
-            .map(climb)
-            .into_iter()
-            .max_by(|a, b| a.0.total_cmp(&b.0))
-            .expect("there are two");
+        let (one, other) = (climb(unit(size))?, climb(vec![1.0; size])?);
+        let (best, eta) = if other.0 > one.0 { other } else { one };
         match best.is_finite() {
             true => Ok(times(&m.transpose().to_owned(), &eta)),
             false => Err(no_scatter()),

@@ -19,7 +19,7 @@ use rayon::prelude::*;
 use crate::blocks;
 use crate::dense;
 use crate::error::{Error, Result};
-use crate::gram::Basis;
+use crate::gram::{Basis, stretches};
 use crate::kernel::Kernel;
 use crate::points::Points;
 use crate::random::Random;
@@ -95,7 +95,7 @@ impl Factor {
             }
             check(watch, "factor", factor.pivots.len() as f64 / rank as f64)?;
             let proposed = draw(&residual, left, proposals, &mut random);
-            let (chosen, l) = factor.accept(kernel, points, &diagonal, &residual, proposed, rank, &mut random);
+            let (chosen, l) = factor.accept(kernel, points, &diagonal, &mut residual, proposed, rank, &mut random);
             factor.extend(kernel, points, &chosen, l.as_ref(), &mut residual);
             settle(kernel, &diagonal, &mut residual)?;
             chosen.iter().for_each(|&i| residual[i] = 0.0);
@@ -224,7 +224,7 @@ impl Factor {
         kernel: &Arc<dyn Kernel>,
         points: &Points,
         diagonal: &[f64],
-        residual: &[f64],
+        residual: &mut [f64],
         proposed: Vec<usize>,
         rank: usize,
         random: &mut Random,
@@ -251,6 +251,12 @@ impl Factor {
                 l[(i, count)] = (h[(i, p)] - dot) / root;
             }
             accepted.push(p);
+        }
+        if accepted.is_empty() {
+            // What is left of them is less than was believed: the next draw is to know.
+            for (p, &i) in proposed.iter().enumerate() {
+                residual[i] = if h[(p, p)] > FLOOR * diagonal[i] { h[(p, p)] } else { 0.0 };
+            }
         }
         let l = Mat::from_fn(accepted.len(), accepted.len(), |i, j| if j <= i { l[(accepted[i], j)] } else { 0.0 });
         (accepted.into_iter().map(|p| proposed[p]).collect(), l)
@@ -288,7 +294,13 @@ impl Factor {
 
 /// `k(x_i, x_i)`, refused where it overflows, is negative, or is so small or large that its square is no number.
 pub(crate) fn diagonal(kernel: &Arc<dyn Kernel>, points: &Points) -> Result<Vec<f64>> {
-    let values: Vec<f64> = (0..points.n()).into_par_iter().map(|i| kernel.eval(points.row(i), points.row(i))).collect();
+    // A conformal kernel's f is that of the blocks to the last bit: where its terms cancel, another rounding would show.
+    let (base, f) = match kernel.conformal() {
+        Some(conformal) => (&conformal.base, Some(stretches(conformal, points))),
+        None => (kernel, None),
+    };
+    let value = |i: usize| base.eval(points.row(i), points.row(i)) * f.as_ref().map_or(1.0, |f| f[i] * f[i]);
+    let values: Vec<f64> = (0..points.n()).into_par_iter().map(value).collect();
     if let Some(row) = values.iter().position(|v| !v.is_finite()) {
         return Err(Error::Overflow { kernel: kernel.spec().name, row });
     }

@@ -167,7 +167,8 @@ impl Fit {
             (Some(learner), Some(labels)) => {
                 // f has its bumps where the method puts its support under the kernel that f multiplies.
                 let (_, first) = self.solve(learner.base(), &scaled, Some(labels), watch)?;
-                let (kernel, note) = learner.learn(&scaled, labels, &first.support.points(&scaled), self.seed)?;
+                let (kernel, note) =
+                    learner.learn(&scaled, labels, &first.support.points(&scaled), self.seed, watch)?;
                 let (task, mut solution) = self.solve(&kernel, &scaled, Some(labels), watch)?;
                 solution.report.notes.push(note);
                 self.assemble(&task, columns, solution)
@@ -214,10 +215,11 @@ impl Fit {
             return Err(Error::NoVariance { why: method::NO_VARIANCE.into() });
         }
         if let Some(asked) = self.components.filter(|asked| *asked > found) {
-            let why = match self.target == Some(Target::Support(found)) && m == found {
-                true => "as many as points are kept",
-                false if method::entry(&method)?.labelled => "one fewer than classes",
-                false => "the data have no higher rank",
+            let labelled = method::entry(&method)?.labelled;
+            let why = match task.labels.filter(|labels| labelled && labels.classes() == found + 1) {
+                Some(_) => "one fewer than classes",
+                None if m == found && m < n => "as many as points are kept",
+                None => "the data have no higher rank",
             };
             report.notes.push(format!("{asked} components asked for, {found} found: {why}"));
         }

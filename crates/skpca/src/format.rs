@@ -2,7 +2,8 @@
 //!
 //! ```text
 //! "skpca" : checksum (8 hex digits) + JSON { version, method, kernel, columns, n, … , report }
-//! tensors : support m×d, coefficients m×q, frame q×q′, axes m×any, means, mean, variances, shift, scale, scores, scores_above, rows
+//! tensors : support m×d, coefficients m×q, frame q×q′, axes m×any, means, mean, variances, shift, scale, scores, scores_above, rows,
+//!           kernel.FIELD for each list among the kernel's parameters
 //! ```
 //!
 //! One entry, because the container writes entries in no fixed order and the same model must give the same
@@ -26,11 +27,13 @@ use crate::spec::Spec;
 /// The version written; older ones would be read, newer ones are refused.
 pub const VERSION: u64 = 1;
 const KEY: &str = "skpca";
+/// Names of tensors that are lists among the kernel's parameters begin with it.
+const KERNEL: &str = "kernel.";
 /// A header holds names and parameters: a larger one is not ours.
 const HEADER_LIMIT: u64 = 64 << 20;
 
 struct Tensor {
-    name: &'static str,
+    name: String,
     dtype: Dtype,
     shape: Vec<usize>,
     bytes: Vec<u8>,
@@ -41,8 +44,9 @@ pub fn write(model: &Model, mut to: impl Write) -> std::io::Result<()> {
     let parts = model.parts();
     let tensors = tensors(parts);
     let text = metadata(parts).to_string();
-    let entry = format!("{:08x}{text}", checksum(&text, tensors.iter().map(|t| (t.name, &t.shape[..], &t.bytes[..]))));
-    let views = tensors.iter().map(|t| Ok((t.name, TensorView::new(t.dtype, t.shape.clone(), &t.bytes)?)));
+    let entry =
+        format!("{:08x}{text}", checksum(&text, tensors.iter().map(|t| (&t.name[..], &t.shape[..], &t.bytes[..]))));
+    let views = tensors.iter().map(|t| Ok((&t.name, TensorView::new(t.dtype, t.shape.clone(), &t.bytes)?)));
     let bytes = views
         .collect::<std::result::Result<Vec<_>, _>>()
         .and_then(|views| safetensors::serialize(views, Some(HashMap::from([(KEY.to_string(), entry)]))))
@@ -104,20 +108,20 @@ fn checksum<'a>(text: &str, tensors: impl Iterator<Item = (&'a str, &'a [usize],
 
 fn tensors(parts: &Parts) -> Vec<Tensor> {
     let (m, d) = (parts.support.n(), parts.support.d());
-    let numbers = |name, shape: Vec<usize>, values: &mut dyn Iterator<Item = f64>| Tensor {
-        name,
+    let numbers = |name: &str, shape: Vec<usize>, values: &mut dyn Iterator<Item = f64>| Tensor {
+        name: name.into(),
         dtype: Dtype::F64,
         shape,
         bytes: values.flat_map(f64::to_le_bytes).collect(),
     };
-    let counts = |name, values: &[usize]| Tensor {
-        name,
+    let counts = |name: &str, values: &[usize]| Tensor {
+        name: name.into(),
         dtype: Dtype::U64,
         shape: vec![values.len()],
         bytes: values.iter().flat_map(|v| (*v as u64).to_le_bytes()).collect(),
     };
-    let vector = |name, values: &[f64]| numbers(name, vec![values.len()], &mut values.iter().copied());
-    let matrix = |name, a: &Mat<f64>| {
+    let vector = |name: &str, values: &[f64]| numbers(name, vec![values.len()], &mut values.iter().copied());
+    let matrix = |name: &str, a: &Mat<f64>| {
         let values = &mut (0..a.nrows()).flat_map(|i| (0..a.ncols()).map(move |k| a[(i, k)]));
         numbers(name, vec![a.nrows(), a.ncols()], values)
     };
@@ -135,15 +139,26 @@ fn tensors(parts: &Parts) -> Vec<Tensor> {
     all.extend(parts.rows.iter().map(|rows| counts("rows", rows)));
     all.extend(parts.frame.iter().map(|frame| matrix("frame", frame)));
     all.extend(parts.density.iter().map(|density| matrix("axes", &density.axes)));
-    all.sort_by_key(|t| t.name);
+    all.extend(lists(&parts.kernel).map(|(field, values)| vector(&format!("{KERNEL}{field}"), &values)));
+    all.sort_by(|a, b| a.name.cmp(&b.name));
     all
 }
 
+/// The lists among a kernel's parameters: too long for a header.
+fn lists(kernel: &Spec) -> impl Iterator<Item = (&str, Vec<f64>)> {
+    kernel.fields.iter().filter_map(|(field, value)| {
+        let values = value.as_array()?.iter().map(|v| v.as_f64().unwrap_or(f64::NAN)).collect();
+        Some((field.as_str(), values))
+    })
+}
+
 fn metadata(parts: &Parts) -> Value {
+    let mut kernel = parts.kernel.clone();
+    kernel.fields.retain(|_, value| !value.is_array());
     json!({
         "version": VERSION,
         "method": parts.method.to_json(),
-        "kernel": parts.kernel.to_json(),
+        "kernel": kernel.to_json(),
         "names": parts.columns.names,
         "ignored": parts.columns.ignored,
         "scaling": parts.columns.scaling.name(),
@@ -196,7 +211,7 @@ impl Reader<'_> {
         }
         Ok(Parts {
             method: Spec::from_json(&self.json["method"])?,
-            kernel: Spec::from_json(&self.json["kernel"])?,
+            kernel: self.kernel()?,
             columns: Columns {
                 names: self.names("names")?,
                 ignored: self.names("ignored")?.unwrap_or_default(),
@@ -228,6 +243,16 @@ impl Reader<'_> {
             },
             report: self.report()?,
         })
+    }
+
+    fn kernel(&self) -> Result<Spec> {
+        let mut kernel = Spec::from_json(&self.json["kernel"])?;
+        for name in self.file.names() {
+            if let Some(field) = name.strip_prefix(KERNEL) {
+                kernel = kernel.with(field, self.vector(name)?);
+            }
+        }
+        Ok(kernel)
     }
 
     fn optional(&self, name: &str) -> Result<Option<Mat<f64>>> {
@@ -393,14 +418,48 @@ mod tests {
         let (mut json, mut list) = (metadata(model.parts()), tensors(model.parts()));
         change(&mut json, &mut list);
         let text = json.to_string();
-        let sum = checksum(&text, list.iter().map(|t| (t.name, &t.shape[..], &t.bytes[..])));
-        let views = list.iter().map(|t| (t.name, TensorView::new(t.dtype, t.shape.clone(), &t.bytes).unwrap()));
+        let sum = checksum(&text, list.iter().map(|t| (&t.name[..], &t.shape[..], &t.bytes[..])));
+        let views = list.iter().map(|t| (&t.name, TensorView::new(t.dtype, t.shape.clone(), &t.bytes).unwrap()));
         let entry = HashMap::from([(KEY.to_string(), format!("{sum:08x}{text}"))]);
         safetensors::serialize(views.collect::<Vec<_>>(), Some(entry)).unwrap()
     }
 
     fn tensor<'a>(list: &'a mut [Tensor], name: &str) -> &'a mut Tensor {
         list.iter_mut().find(|t| t.name == name).unwrap()
+    }
+
+    #[test]
+    fn a_kernel_with_lists_comes_back_and_forged_lists_are_refused() {
+        let points = toys::clusters(0);
+        let kernel = Spec::new("conformal")
+            .with("delta", 0.5)
+            .with("weights", vec![1.0, -1.5])
+            .with("vectors", vec![-0.5, 0.2, 0.7, 0.1]);
+        let fit = Fit { kernel, components: Some(2), target: Some(Target::Support(3)), ..Fit::default() };
+        let model = fit.run(&points, None, &()).unwrap();
+        let mut bytes = Vec::new();
+        write(&model, &mut bytes).unwrap();
+        assert_eq!(read(&bytes[..]).unwrap().parts(), model.parts());
+        let set = |list: &mut Vec<Tensor>, name: &str, values: &[f64]| {
+            let tensor = tensor(list, name);
+            (tensor.shape, tensor.bytes) = (vec![values.len()], values.iter().flat_map(|v| v.to_le_bytes()).collect());
+        };
+        type Change<'a> = &'a dyn Fn(&mut Value, &mut Vec<Tensor>);
+        let cases: [(&str, Change); 7] = [
+            ("vectors = 3 numbers for 2 weights: expected as", &|_, list| {
+                set(list, "kernel.vectors", &[1.0, 2.0, 3.0])
+            }),
+            ("its kernel is for 1 columns, its support has 2", &|_, list| set(list, "kernel.vectors", &[1.0, 2.0])),
+            ("vectors = 4 numbers for 0 weights: expected as", &|_, list| set(list, "kernel.weights", &[])),
+            ("weights = ", &|_, list| set(list, "kernel.weights", &[1.0, f64::NAN])),
+            ("conformal = no weights: expected labels", &|_, list| list.retain(|t| t.name != "kernel.weights")),
+            ("delta = -1.0: expected a number above 0", &|json, _| json["kernel"]["delta"] = (-1.0).into()),
+            ("base = \"conformal\": expected rbf or", &|json, _| json["kernel"]["base"] = "conformal".into()),
+        ];
+        for (message, change) in cases {
+            let found = read(&forged_from(&model, change)[..]).err().unwrap().to_string();
+            assert!(found.contains(message), "{message}: {found}");
+        }
     }
 
     #[test]
@@ -508,13 +567,13 @@ mod tests {
         let framed = |shape: Vec<usize>, components: usize| {
             forged(|_, list| {
                 let bytes = vec![0; 8 * shape.iter().product::<usize>()];
-                list.push(Tensor { name: "frame", dtype: Dtype::F64, shape: shape.clone(), bytes });
+                list.push(Tensor { name: "frame".into(), dtype: Dtype::F64, shape: shape.clone(), bytes });
                 let coefficients = tensor(list, "coefficients");
                 coefficients.bytes.truncate(8 * 3 * components);
                 coefficients.shape = vec![3, components];
                 tensor(list, "variances").bytes.truncate(8 * components);
                 tensor(list, "variances").shape = vec![components];
-                list.sort_by_key(|t| t.name);
+                list.sort_by_key(|t| t.name.clone());
             })
         };
         assert_eq!(message(&framed(vec![2, 2], 2)), "");

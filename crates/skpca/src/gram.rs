@@ -26,6 +26,7 @@ use crate::kernel::{Kernel, Outer};
 use crate::points::Points;
 use crate::simd::{Element, KernelPanel, Level};
 
+pub(crate) use pack::stretches;
 use pack::{Chunk, Coordinates, Packed, PackedWeights, Queries, Scratch};
 pub(crate) use symmetric::{BUNDLES, Symmetric};
 

@@ -12,6 +12,7 @@
 use std::sync::Arc;
 
 use faer::{ColRef, Mat};
+use rayon::prelude::*;
 
 use crate::columns::Columns;
 use crate::dense;
@@ -221,6 +222,42 @@ impl Model {
         let out: Vec<f64> = rows.map(each).collect();
         self.finite(&out, 1)?;
         Ok(out)
+    }
+
+    /// How the score of each row changes with each input, d a row, row after row: which inputs drive it.
+    ///
+    /// ```text
+    /// ∂score = 2 ∂k(x, ·)|ₓ − 2 Σ_i (β_i + Σ_k a_ik w_k) ∂k(x, z_i),   w = E Eᵀ project(x)
+    /// ```
+    pub fn score_gradient(&self, points: &Points) -> Result<Vec<f64>> {
+        let x = self.parts.columns.apply(points)?;
+        let (q, d) = (self.q(), x.d());
+        let features = self.basis.product(&x, &self.features, Precision::Double);
+        let mut out = vec![0.0; x.n() * d];
+        out.par_chunks_mut(d).zip(features.par_chunks(q)).enumerate().for_each(|(i, (out, features))| {
+            let x = x.row(i);
+            let along = self.orthonormal(features);
+            self.kernel().add_gradient(x, x, 2.0, out);
+            for (j, z) in self.parts.support.rows().enumerate() {
+                let a = self.parts.coefficients.row(j);
+                let weight = self.parts.mean[j] + a.iter().zip(&along).map(|(a, w)| a * w).sum::<f64>();
+                self.kernel().add_gradient(x, z, -2.0 * weight, out);
+            }
+            out.iter_mut().zip(&self.parts.columns.scale).for_each(|(out, scale)| *out /= scale);
+        });
+        self.finite(&out, d)?;
+        Ok(out)
+    }
+
+    /// `E Eᵀ y`
+    fn orthonormal(&self, y: &[f64]) -> Vec<f64> {
+        let Some(frame) = &self.parts.frame else { return y.to_vec() };
+        let mut out = vec![0.0; y.len()];
+        for e in frame.col_iter() {
+            let along: f64 = e.iter().zip(y).map(|(e, y)| e * y).sum();
+            out.iter_mut().zip(e.iter()).for_each(|(out, e)| *out += along * e);
+        }
+        out
     }
 
     /// How far a score can be from the one with the mean unprojected.

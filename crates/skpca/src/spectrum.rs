@@ -79,7 +79,7 @@ impl Span {
         center: bool,
         watch: &dyn Watch,
     ) -> Result<Span> {
-        let (kept, l) = independent(kernel, support)?;
+        let (kept, l) = independent(kernel, support, watch)?;
         let m = kept.len();
         let basis = Basis::new(kernel.clone(), support.select(&kept));
         let trace: f64 = diagonal(kernel, points)?.iter().sum();
@@ -199,7 +199,11 @@ impl Span {
 }
 
 /// The numbers of an independent subset of `support` and the Cholesky factor of its kernel matrix.
-fn independent(kernel: &Arc<dyn Kernel>, support: &Points<'static>) -> Result<(Vec<usize>, Mat<f64>)> {
+fn independent(
+    kernel: &Arc<dyn Kernel>,
+    support: &Points<'static>,
+    watch: &dyn Watch,
+) -> Result<(Vec<usize>, Mat<f64>)> {
     let rank = support.n().min(kernel.rank(support.d()));
     if rank == support.n()
         && let Some(l) = dense::cholesky(gram(kernel, support).as_ref()).filter(|l| spread(l) > 1e-12)
@@ -210,13 +214,13 @@ fn independent(kernel: &Arc<dyn Kernel>, support: &Points<'static>) -> Result<(V
     // Where feature space has few dimensions, a sample will span it.
     let sample = Random::new(0, 13).sample(support.n(), SPANNING.max(10 * rank));
     if sample.len() < support.n() {
-        let factor = Factor::pivoted(kernel, &support.select(&sample), stop, 0, &())?;
+        let factor = Factor::pivoted(kernel, &support.select(&sample), stop, 0, watch)?;
         if factor.rank() == rank {
             let l = factor.triangle();
             return Ok((factor.pivots.iter().map(|&i| sample[i]).collect(), l));
         }
     }
-    let factor = Factor::pivoted(kernel, support, stop, 0, &())?;
+    let factor = Factor::pivoted(kernel, support, stop, 0, watch)?;
     let l = factor.triangle();
     Ok((factor.pivots, l))
 }
@@ -300,7 +304,7 @@ mod tests {
         let points = toys::parabola(1);
         let kernel = kernel::build(&Spec::new("rbf"), &points, 0).unwrap();
         let support = points.select(&(0..10).map(|i| 50 * i).collect::<Vec<_>>());
-        let (kept, l) = independent(&kernel, &support).unwrap();
+        let (kept, l) = independent(&kernel, &support, &()).unwrap();
         assert_eq!(kept.len(), 10);
         let basis = Basis::new(kernel, support);
         let (rows, _) = covariance(&basis, &points, Some(l.as_ref()), &());

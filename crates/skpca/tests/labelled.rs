@@ -240,3 +240,103 @@ fn three_classes_give_two_directions_that_keep_them_apart() {
     let nearest = |i: usize| (0..90).filter(|&j| j != i).min_by(|&a, &b| distance(i, a).total_cmp(&distance(i, b)));
     assert!((0..90).all(|i| nearest(i).unwrap() / 30 == i / 30));
 }
+
+fn weights(model: &Model, field: &str) -> Vec<f64> {
+    model.parts().kernel.fields[field].as_array().unwrap().iter().map(|v| v.as_f64().unwrap()).collect()
+}
+
+/// f itself, from the stored kernel.
+fn factor(model: &Model, x: &[f64]) -> f64 {
+    let (b, v) = (weights(model, "weights"), weights(model, "vectors"));
+    let number = |field: &str| model.parts().kernel.fields[field].as_f64().unwrap();
+    let bump = |v: &[f64]| (-number("delta") * x.iter().zip(v).map(|(a, b)| (a - b) * (a - b)).sum::<f64>()).exp();
+    number("constant") + b.iter().zip(v.chunks_exact(x.len())).map(|(b, v)| b * bump(v)).sum::<f64>()
+}
+
+#[test]
+fn bumps_stand_where_the_method_puts_its_support_and_signs_are_counted() {
+    let (points, _) = rings();
+    for method in ["greedy", "landmarks", "expansion"] {
+        let model = fit(method, "conformal,gamma=1,delta=2", 9);
+        let plain = wish(method, "rbf,gamma=1", 9).run(&points, None, &()).unwrap();
+        assert_eq!(weights(&model, "vectors"), plain.parts().support.values(), "{method}");
+        let f: Vec<f64> = points.rows().map(|row| factor(&model, row)).collect();
+        assert!(f.iter().sum::<f64>() >= 0.0, "{method}");
+        let negative = f.iter().filter(|f| **f < 0.0).count() as f64 / 1.2;
+        let note = model.parts().report.notes.last().unwrap();
+        assert!(
+            note.ends_with(&format!("f is negative on {negative:.0} % of the rows")),
+            "{method}: {note} {negative}"
+        );
+    }
+}
+
+/// More rows than are looked at, sorted by class, one class of a few rows alone.
+#[test]
+fn a_sample_of_the_rows_knows_all_classes() {
+    let noise = toys::normal(4500, 2, 0);
+    let class = |i: usize| if i < 5 { 2 } else { usize::from(i < 2200) };
+    let shift = |i: usize| [3.0 * f64::from(class(i) == 1), 8.0 * f64::from(class(i) == 2)];
+    let values: Vec<f64> = (0..4500).flat_map(|i| [0, 1].map(|k| noise.row(i)[k] + shift(i)[k])).collect();
+    let points = Points::new(2, values).unwrap();
+    let labels = Labels::new((0..4500).map(class)).unwrap();
+    let run = |seed: u64| {
+        let fit = Fit { seed, ..wish("landmarks", "conformal,gamma=0.2,delta=0.2", 12) };
+        fit.run_labelled(&points, &labels, None, &()).unwrap()
+    };
+    let model = run(0);
+    let mean = points.rows().map(|row| factor(&model, row).powi(2)).sum::<f64>() / 4500.0;
+    assert!((mean - 1.0).abs() < 0.02, "{mean}");
+    let apart = separation(model.kernel().as_ref(), &points, &labels);
+    let note = model.parts().report.notes.last().unwrap();
+    let stated: f64 = note.split("J = ").nth(1).unwrap().split(' ').next().unwrap().parse().unwrap();
+    assert!((stated / apart - 1.0).abs() < 0.03, "{stated} {apart}");
+    assert_ne!(weights(&model, "weights"), weights(&run(1), "weights"));
+}
+
+#[test]
+fn classes_that_do_not_vary_or_do_not_differ_are_refused_by_every_solver() {
+    let (points, _) = rings();
+    let own = Labels::new(0..120).unwrap();
+    for solver in ["exact", "positive", "iteration"] {
+        let fit = wish("greedy", &format!("conformal,solver={solver}"), 5);
+        let error = fit.run_labelled(&points, &own, None, &()).err().unwrap().to_string();
+        assert!(error.contains("no class varies within itself"), "{solver}: {error}");
+        // The same rows in both classes.
+        let twice = Points::new(2, [points.values(), points.values()].concat()).unwrap();
+        let labels = Labels::new((0..240).map(|i| i < 120)).unwrap();
+        let error = fit.run_labelled(&twice, &labels, None, &()).err().unwrap().to_string();
+        assert!(error.contains("the means of all classes coincide"), "{solver}: {error}");
+    }
+    let fit = Fit { target: Some(Target::Fidelity(0.9)), ..wish("discriminant", "cosine", 5) };
+    assert!(fit.run_labelled(&points, &own, None, &()).is_err());
+}
+
+/// Two bumps of opposite sign that nearly cancel: rounding of f must not keep the factorisation busy for ever.
+#[test]
+fn a_factor_that_cancels_ends() {
+    let points = toys::normal(400, 2, 5);
+    for (weight, apart) in [(1e4, 1e-3), (1e10, 1e-3), (1e6, 1e-9)] {
+        let kernel = "conformal".parse::<skpca::Spec>().unwrap();
+        let kernel = kernel.with("delta", 0.5).with("constant", 0.0).with("gamma", 0.3);
+        let kernel = kernel.with("weights", vec![weight, -weight]).with("vectors", vec![0.0, 0.0, apart, 0.0]);
+        for method in ["landmarks", "greedy", "expansion", "exact", "l21"] {
+            let target = (method != "exact").then_some(Target::Support(30));
+            let fit = Fit { kernel: kernel.clone(), target, ..wish(method, "rbf", 30) };
+            // A model, or a word on why there is none.
+            let _ = fit.run(&points, None, &());
+        }
+    }
+}
+
+#[test]
+fn few_directions_are_looked_for_among_as_many_points_as_usual() {
+    let (points, labels) = rings();
+    let run = |method: &str, components| {
+        let target = Some(Target::Fidelity(0.95));
+        let fit = Fit { components, target, ..wish(method, "rbf,gamma=1", 5) };
+        fit.run_labelled(&points, &labels, None, &()).unwrap().m()
+    };
+    assert_eq!(run("discriminant", Some(1)), run("discriminant", None));
+    assert!(run("discriminant", Some(1)) >= run("greedy", Some(10)));
+}

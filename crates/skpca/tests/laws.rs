@@ -434,3 +434,38 @@ fn fidelity_does_not_depend_on_the_rank_of_the_factor() {
         );
     }
 }
+
+#[test]
+fn score_gradients_agree_with_differences() {
+    let points = toys::parabola(4);
+    let queries = toys::normal(6, 2, 1);
+    for (method, kernel) in cases() {
+        let target = (method.name != "exact").then_some(Target::Support(12));
+        // Scaled columns: gradients are per unit of the input.
+        let fit = Fit {
+            method: method.clone(),
+            kernel: kernel.clone(),
+            components: Some(2),
+            target,
+            center: Some(true),
+            scaling: Scaling::Minmax,
+            ..Fit::default()
+        };
+        let model = fit.run(&points, None, &()).unwrap();
+        let gradient = model.score_gradient(&queries).unwrap();
+        let size = gradient.iter().fold(0.0_f64, |m, g| m.max(g.abs()));
+        for (at, found) in gradient.iter().enumerate() {
+            let score = |by: f64| {
+                let mut values = queries.values().to_vec();
+                values[at] += by;
+                model.score(&Points::new(2, values).unwrap(), Precision::Double).unwrap()[at / 2]
+            };
+            let step = 1e-5;
+            let expected = (score(step) - score(-step)) / (2.0 * step);
+            // Scores of 0 are rounding, cut off there.
+            if score(0.0) > 1e-9 * size {
+                assert!((found - expected).abs() < 1e-5 * size.max(1e-4), "{method} {kernel} {at}: {found} {expected}");
+            }
+        }
+    }
+}

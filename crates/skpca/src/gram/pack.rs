@@ -5,7 +5,7 @@ use std::sync::Arc;
 use faer::{Mat, MatRef};
 
 use super::{BLOCK, Basis, CHUNK_DEEP, CHUNK_SHALLOW, DEPTH, Precision, Weights};
-use crate::kernel::conformal::Stretch;
+use crate::kernel::conformal::{Conformal, Stretch};
 use crate::kernel::cosine::inverse_norm;
 use crate::kernel::rbf::Rbf;
 use crate::kernel::{Form, Kernel, Outer};
@@ -27,6 +27,11 @@ pub struct Coordinates {
     pub finished: bool,
 }
 
+/// f of each of these points.
+pub fn stretches(kernel: &Conformal, points: &Points) -> Vec<f64> {
+    Stretched::new(&kernel.stretch, Level::best()).of(points)
+}
+
 /// The factor f of a conformal kernel, as a product of its own.
 pub struct Stretched {
     pub constant: f64,
@@ -41,6 +46,11 @@ impl Stretched {
         let basis = Basis::at_level(bumps, stretch.vectors.clone(), means, level);
         let weights = basis.weights(Mat::from_fn(stretch.weights.len(), 1, |n, _| stretch.weights[n]));
         Box::new(Stretched { constant: stretch.constant, basis, weights })
+    }
+
+    fn of(&self, x: &Points) -> Vec<f64> {
+        let values = self.basis.product(x, &self.weights, Precision::Double);
+        values.into_iter().map(|v| self.constant + v).collect()
     }
 }
 
@@ -83,10 +93,7 @@ impl Coordinates {
     pub fn stretches(&self, x: &Points) -> Vec<f64> {
         match &self.stretch {
             None => vec![1.0; x.n()],
-            Some(f) => {
-                let values = f.basis.product(x, &f.weights, Precision::Double);
-                values.into_iter().map(|v| f.constant + v).collect()
-            }
+            Some(f) => f.of(x),
         }
     }
 

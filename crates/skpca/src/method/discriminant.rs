@@ -24,6 +24,10 @@ use crate::spec::Spec;
 /// ρ where nothing is said.
 const REGULARISATION: f64 = 1e-3;
 
+/// Scatter below this share of all is rounding.
+const ROUNDING: f64 = 1e-12;
+const NOTHING_WITHIN: &str = "no class varies within itself: any direction separates them";
+
 pub(super) const ENTRY: Entry = Entry {
     name: "discriminant",
     about: "needs --label: directions that separate the classes, in the span of the points that greedy chooses; support and \
@@ -91,11 +95,13 @@ impl Discriminant {
         let roots = Mat::from_fn(m, counts.len(), |i, c| (counts[c] as f64).sqrt() * means[(i, c)]);
         let mut within = scatter.clone();
         dense::subtract_product(within.as_mut(), roots.as_ref(), roots.transpose());
-        let trace: f64 = (0..m).map(|i| within[(i, i)]).sum();
+        let traces = [scatter, &within].map(|a| (0..m).map(|i| a[(i, i)]).sum::<f64>());
+        if traces[1] <= ROUNDING * traces[0] {
+            return Err(Error::NoVariance { why: NOTHING_WITHIN.into() });
+        }
+        let trace = traces[1];
         (0..m).for_each(|i| within[(i, i)] += self.regularisation * trace / m as f64);
-        let l = dense::cholesky(within.as_ref()).ok_or_else(|| Error::NoVariance {
-            why: "no class varies within itself: any direction separates them".into(),
-        })?;
+        let l = dense::cholesky(within.as_ref()).ok_or_else(|| Error::NoVariance { why: NOTHING_WITHIN.into() })?;
         // The overall mean is that of `scatter` unless that was not centred.
         let overall = |i: usize| (0..counts.len()).map(|c| counts[c] as f64 * means[(i, c)]).sum::<f64>() / n;
         let overall: Vec<f64> = (0..m).map(overall).collect();

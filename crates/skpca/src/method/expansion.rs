@@ -23,6 +23,7 @@ use super::{kmeans, search};
 use crate::blocks;
 use crate::dense::{self, dot};
 use crate::error::{Error, Result};
+use crate::factor::gram;
 use crate::gram::{Basis, Precision};
 use crate::kernel::Kernel;
 use crate::points::Points;
@@ -42,8 +43,10 @@ const RISE: f64 = 1e-5;
 const MEMORY: usize = 10;
 /// Halvings of a step before it is given up.
 const HALVINGS: usize = 20;
-/// The first step moves a coordinate by this much, at most.
+/// The first step moves a coordinate by this much of its column's spread, at most.
 const FIRST: f64 = 0.1;
+/// Points stay apart by this much, as far as they were: W has about as many digits as this leaves of sixteen.
+const APART: f64 = 1e-8;
 /// Passes of exchanges of the points it starts from.
 const EXCHANGES: usize = 5;
 
@@ -89,8 +92,8 @@ impl Method for Free {
         let rank = factor.rank();
         let leading = task.q.min(values.len());
         let start = Choice::new(part, &factor, &values[..leading], m, EXCHANGES);
-        let rows = Random::new(task.seed, 19).sample(part.points.n(), self.rows.max(10 * m));
-        let problem = Problem::new(task, part.points.select(&rows));
+        let rows = Random::new(task.seed, 19).sample(n, self.rows.max(10 * m));
+        let problem = Problem::new(task, task.points.select(&rows));
         let search = Search { method: self, task, start, problem };
         let moved = match task.aim() {
             Target::Fidelity(fidelity) => search.smallest(fidelity)?,
@@ -160,7 +163,7 @@ impl Search<'_> {
     fn moved(&self, m: usize) -> Result<Moved> {
         let rows = self.start.points(&self.start.exchanged(self.start.picks(m)?)?.0);
         let mut random = Random::new(self.task.seed, 20);
-        let mut best = self.problem.climb(rows, self.method.steps, self.task.watch)?;
+        let mut best = self.problem.climb(rows.clone(), self.method.steps, self.task.watch)?;
         for _ in 0..self.method.restarts {
             let other = self.problem.climb(
                 kmeans::centres(&self.problem.x, m, &mut random),
@@ -171,8 +174,15 @@ impl Search<'_> {
                 best = other;
             }
         }
-        let expansion = self.task.expansion_of(&best.points)?;
-        Ok(Moved { support: best.points, expansion, steps: best.steps, converged: best.converged })
+        let moved = self.task.expansion_of(&best.points)?;
+        if self.problem.x.n() < self.task.points.n() {
+            // What is gained on the rows that were seen may be lost on the others.
+            let start = self.task.expansion_of(&rows)?;
+            if start.captured > moved.captured {
+                return Ok(Moved { support: rows, expansion: start, steps: best.steps, converged: best.converged });
+            }
+        }
+        Ok(Moved { support: best.points, expansion: moved, steps: best.steps, converged: best.converged })
     }
 
     /// The fewest points that hold the fidelity: growing, then bisection.
@@ -206,17 +216,31 @@ struct Problem<'a> {
     x: Points<'static>,
     q: usize,
     center: bool,
-    /// Columns that do not vary: points keep their values there.
-    constant: Vec<bool>,
+    /// Mean distance of each column's values from their mean: the unit that it is moved in. Zero where they do not vary, and
+    /// points keep their values there.
+    units: Vec<f64>,
+    /// Lowest and highest value that points may take: kernels that grow would send them to infinity.
+    ranges: Vec<(f64, f64)>,
     /// f of each row; 1 without it.
     stretches: Vec<f64>,
 }
 
 impl<'a> Problem<'a> {
     fn new(task: &'a Task<'a>, x: Points<'static>) -> Problem<'a> {
-        let constant = (0..x.d()).map(|k| x.rows().all(|row| row[k] == x.row(0)[k])).collect();
-        let stretches = stretches(task.kernel, &x);
-        Problem { kernel: task.kernel, x, q: task.q, center: task.center, constant, stretches }
+        Problem::over(task.kernel, x, task.q, task.center)
+    }
+
+    fn over(kernel: &'a Arc<dyn Kernel>, x: Points<'static>, q: usize, center: bool) -> Problem<'a> {
+        let (mean, n) = (x.mean(), x.n() as f64);
+        let column = |k: usize| x.rows().map(move |row| row[k]);
+        let varies = |k: usize| column(k).any(|v| v != x.row(0)[k]);
+        let unit = |k: usize| if varies(k) { column(k).map(|v| (v - mean[k]).abs() / n).sum() } else { 0.0 };
+        let range = |k: usize| {
+            let (low, high) = column(k).fold((f64::MAX, f64::MIN), |(low, high), v| (low.min(v), high.max(v)));
+            (low - (high - low), high + (high - low))
+        };
+        let (units, ranges) = ((0..x.d()).map(unit).collect(), (0..x.d()).map(range).collect());
+        Problem { kernel, stretches: stretches(kernel, &x), x, q, center, units, ranges }
     }
 
     /// The best components in the span of Z: W(Z) is what they capture.
@@ -224,7 +248,7 @@ impl<'a> Problem<'a> {
         ritz(self.kernel, &self.x, z, self.q, self.center, &())
     }
 
-    /// ∂W/∂Z at the best components, in the order of Z's values.
+    /// ∂W/∂Z at the best components, in the order of Z's values, each per unit of its column.
     fn gradient(&self, z: &Points<'static>, best: &Expansion) -> Vec<f64> {
         let (d, q) = (z.d(), best.values.len());
         let points = z.select(&best.kept);
@@ -258,18 +282,31 @@ impl<'a> Problem<'a> {
         // Points that others express have no say.
         let mut gradient = vec![0.0; z.n() * d];
         for (&i, from) in best.kept.iter().zip(inner.chunks_exact(d)) {
-            for (k, (to, from)) in gradient[i * d..][..d].iter_mut().zip(from).enumerate() {
-                *to = if self.constant[k] { 0.0 } else { *from };
-            }
+            let to = gradient[i * d..][..d].iter_mut().zip(&self.units);
+            to.zip(from).for_each(|((to, unit), from)| *to = unit * from);
         }
         gradient
     }
 
-    /// The longest of the steps v, v/2, v/4, … that raises W as its slope promises; nothing if none does.
+    /// How far from depending on each other points are: the least share of a squared length that is not in the span of those
+    /// before it.
+    fn apart(&self, z: &Points<'static>) -> f64 {
+        let k = gram(self.kernel, z);
+        let Some(l) = dense::cholesky(k.as_ref()) else { return 0.0 };
+        (0..z.n()).map(|i| l[(i, i)] * l[(i, i)] / k[(i, i)]).fold(1.0, f64::min)
+    }
+
+    /// The longest of the steps v, v/2, v/4, … that raises W as its slope promises; nothing if none does. None makes points
+    /// depend on each other so much that W would be rounding.
     fn step(&self, z: &Points<'static>, w: f64, v: &[f64], slope: f64) -> Option<(Points<'static>, Expansion)> {
+        let apart = self.apart(z).min(APART);
         (0..HALVINGS).map(|halvings| 0.5_f64.powi(halvings as i32)).find_map(|t| {
-            let next: Vec<f64> = z.values().iter().zip(v).map(|(z, v)| z + t * v).collect();
-            let next = Points::new(z.d(), next).ok()?;
+            let along = z.values().iter().zip(v).zip(self.units.iter().zip(&self.ranges).cycle());
+            let next = along.map(|((z, v), (unit, (low, high)))| (z + t * v * unit).clamp(*low, *high));
+            let next = Points::new(z.d(), next.collect::<Vec<f64>>()).ok()?;
+            if self.apart(&next) < apart {
+                return None;
+            }
             let best = self.best(&next).ok()?;
             (best.captured >= w + 1e-4 * t * slope && best.captured.is_finite()).then_some((next, best))
         })
@@ -310,7 +347,9 @@ impl<'a> Problem<'a> {
                 continue;
             };
             let gradient = self.gradient(&next, &best);
-            remember(&mut memory, difference(next.values(), z.values()), difference(&g, &gradient));
+            let per_unit = |(moved, unit): (f64, &f64)| if *unit > 0.0 { moved / unit } else { 0.0 };
+            let moved = difference(next.values(), z.values()).into_iter().zip(self.units.iter().cycle()).map(per_unit);
+            remember(&mut memory, moved.collect(), difference(&g, &gradient));
             (z, g) = (next, gradient);
             history.push(best.captured);
             let before = history.len().checked_sub(PATIENCE + 1).map(|at| history[at]);
@@ -371,8 +410,7 @@ mod tests {
     use crate::toys;
 
     fn problem<'a>(kernel: &'a Arc<dyn Kernel>, x: &Points, center: bool) -> Problem<'a> {
-        let x = x.slice(0..x.n()).into_owned();
-        Problem { kernel, constant: vec![false; x.d()], stretches: stretches(kernel, &x), x, q: 2, center }
+        Problem::over(kernel, x.slice(0..x.n()).into_owned(), 2, center)
     }
 
     #[test]
@@ -405,7 +443,7 @@ mod tests {
                         };
                         let step = 1e-4;
                         let (near, twice) = (moved(step) - moved(-step), moved(2.0 * step) - moved(-2.0 * step));
-                        let expected = (8.0 * near - twice) / (12.0 * step);
+                        let expected = problem.units[i % 3] * (8.0 * near - twice) / (12.0 * step);
                         let case = format!("{} {name} {center} {i}: {found} {expected}", entry.name);
                         assert!((found - expected).abs() < 1e-6 * size.max(1e-3), "{case}");
                     }
@@ -437,9 +475,21 @@ mod tests {
         let values: Vec<f64> = toys::parabola(1).rows().flat_map(|row| [row[0], 3.0, row[1]]).collect();
         let x = Points::new(3, values).unwrap();
         let kernel = kernel::build(&"polynomial,gamma=1".parse().unwrap(), &x, 0).unwrap();
-        let problem = Problem { constant: vec![false, true, false], ..problem(&kernel, &x, true) };
+        let problem = problem(&kernel, &x, true);
         let Summit { points: z, steps, .. } = problem.climb(x.select(&[1, 2, 3]), 20, &()).unwrap();
         assert!(steps > 1 && z.rows().all(|row| row[1] == 3.0));
         assert!(z.row(0) != x.row(1), "the others move");
+    }
+
+    #[test]
+    fn the_remembered_curvature_is_met() {
+        let memory = vec![(vec![1.0, 0.0, 2.0], vec![2.0, 0.5, 3.0]), (vec![0.0, 1.0, -1.0], vec![-0.5, 2.0, -1.5])];
+        // The secant condition: what the last step changed the gradient by is taken back to that step.
+        let step = quasi_newton(&memory[1].1, &memory);
+        assert!(step.iter().zip(&memory[1].0).all(|(a, b)| (a - b).abs() < 1e-12), "{step:?}");
+        // Without memory it is the gradient, with one pair H = γI across it.
+        assert_eq!(quasi_newton(&[3.0, 1.0], &[]), [3.0, 1.0]);
+        let across = quasi_newton(&[0.0, 1.0], &[(vec![2.0, 0.0], vec![4.0, 0.0])]);
+        assert_eq!(across, [0.0, 0.5]);
     }
 }

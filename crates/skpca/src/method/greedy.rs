@@ -102,7 +102,7 @@ impl Method for Greedy {
             expansion,
             density: None,
             fidelity: None,
-            fewer: DEPENDENT,
+            fewer: if self.rank.is_some() { "the factor's rank allows no more" } else { DEPENDENT },
             report,
         })
     }
@@ -210,15 +210,15 @@ impl<'a> Choice<'a> {
         // No passes asked for are no passes missed.
         let unsettled = |passes| Settled { passes, done: self.passes == 0 };
         for pass in 1..=self.passes {
-            check(self.task.watch, "exchanges", pass as f64 / self.passes as f64)?;
             let Some(mut span) = Span::new(self, &chosen) else { return Ok((chosen, unsettled(pass))) };
             let mut swapped = false;
             for at in 0..chosen.len() {
+                check(self.task.watch, "exchanges", (pass - 1) as f64 / self.passes as f64)?;
                 let only = span.only(at);
                 let rest = span.rest.changed(&self.atoms, &only, 1.0);
                 let gains = self.gains(&rest, || span.without(&only))?;
                 let (best, gain) = gains.best();
-                if gain <= (1.0 + PAYS) * gains.of(chosen[at]) {
+                if gain <= (1.0 + PAYS) * gains.of(chosen[at]) || chosen.contains(&best) {
                     continue;
                 }
                 let old = std::mem::replace(&mut chosen[at], best);
@@ -266,7 +266,7 @@ impl<'a> Choice<'a> {
                 picks = self.picks(2 * high)?;
             }
             if high > picks.len() {
-                // The picks span all there is; rounding alone is missing.
+                // The picks span all that the factor holds.
                 return Ok((rows, expansion, best.1));
             }
             best = self.exchanged(picks[..high].to_vec())?;
@@ -311,10 +311,13 @@ struct Span {
 }
 
 impl Span {
-    /// Nothing if they depend on each other.
+    /// Nothing if they depend on each other, or nearly so: gains would be rounding.
     fn new(choice: &Choice, chosen: &[usize]) -> Option<Span> {
         let points = Mat::from_fn(chosen.len(), choice.atoms.ncols(), |i, k| choice.atoms[(chosen[i], k)]);
         let l = dense::cholesky(dense::product(points.as_ref(), points.transpose()).as_ref())?;
+        if (0..chosen.len()).any(|i| l[(i, i)] * l[(i, i)] <= SPANNED * choice.lengths[chosen[i]]) {
+            return None;
+        }
         let mut basis = points.clone();
         dense::solve_lower(l.as_ref(), basis.as_mut());
         let along = dense::product(choice.atoms.as_ref(), basis.transpose());

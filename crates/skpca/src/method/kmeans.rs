@@ -53,7 +53,8 @@ fn means(points: &Points, nearest: &[usize], centres: &Points) -> Points<'static
         counts[at] += 1.0;
         // A running mean: where all values are the same, it is that value to the last bit.
         for (mean, value) in values[at * d..][..d].iter_mut().zip(row) {
-            *mean = if counts[at] == 1.0 { *value } else { *mean + (value - *mean) / counts[at] };
+            // Not (value − mean) / count: the difference of two huge values may overflow.
+            *mean = if counts[at] == 1.0 { *value } else { *mean + (value / counts[at] - *mean / counts[at]) };
         }
     }
     Points::new(d, values).expect("means of finite values")

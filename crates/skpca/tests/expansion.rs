@@ -1,0 +1,179 @@
+//! Points that move: what they end at, on which rows, and what a search for a fidelity returns.
+
+use faer::Mat;
+use skpca::{Fit, Model, Points, Scaling, Target, toys};
+
+fn wish(method: &str, kernel: &str, q: usize, target: Target) -> Fit {
+    Fit {
+        method: method.parse().unwrap(),
+        kernel: kernel.parse().unwrap(),
+        components: Some(q),
+        target: Some(target),
+        scaling: Scaling::None,
+        ..Fit::default()
+    }
+}
+
+fn fit(points: &Points, method: &str, kernel: &str, q: usize, target: Target) -> Model {
+    wish(method, kernel, q, target).run(points, None, &()).unwrap()
+}
+
+/// The q largest eigenvalues of C b = λ K_zz b over all rows, summed.
+fn captured(points: &Points, model: &Model) -> f64 {
+    let (support, kernel) = (&model.parts().support, model.kernel());
+    let (n, m) = (points.n(), support.n());
+    let k = Mat::from_fn(m, n, |i, j| kernel.eval(support.row(i), points.row(j)));
+    let means: Vec<f64> = (0..m).map(|i| k.row(i).iter().sum::<f64>() / n as f64).collect();
+    let mut y = Mat::from_fn(m, n, |i, j| k[(i, j)] - means[i]);
+    let zz = Mat::from_fn(m, m, |i, j| kernel.eval(support.row(i), support.row(j)));
+    let llt = zz.llt(faer::Side::Lower).unwrap();
+    faer::linalg::triangular_solve::solve_lower_triangular_in_place(llt.L(), y.as_mut(), faer::Par::Seq);
+    let values = (&y * y.transpose()).self_adjoint_eigenvalues(faer::Side::Lower).unwrap();
+    values.iter().rev().take(model.q()).sum()
+}
+
+#[test]
+fn components_are_those_of_all_rows_however_few_were_seen() {
+    let points = toys::normal(4600, 3, 4);
+    for method in ["expansion", "expansion,rows=100", "expansion,rows=5000"] {
+        let model = fit(&points, method, "rbf,gamma=0.1", 4, Target::Support(8));
+        assert!((model.captured() / captured(&points, &model) - 1.0).abs() < 1e-8, "{method}");
+    }
+    let with = |rows: usize| {
+        fit(&points, &format!("expansion,rows={rows}"), "rbf,gamma=0.1", 4, Target::Support(8)).captured()
+    };
+    assert!(with(100) < with(2000) && with(2000) != with(4500));
+}
+
+#[test]
+fn points_that_moved_never_capture_less_than_those_they_started_from() {
+    for (points, kernel) in
+        [(toys::normal(4600, 5, 4), "rbf"), (toys::parabola(0), "rbf"), (toys::clusters(0), "laplacian")]
+    {
+        let [start, end] = ["expansion,steps=0", "expansion"]
+            .map(|method| fit(&points, method, kernel, 4, Target::Support(12)).captured());
+        assert!(end >= start, "{kernel}: {end} {start}");
+    }
+}
+
+#[test]
+fn they_come_as_far_as_many_more_steps_would_take_them() {
+    let points = toys::parabola(0);
+    let model = fit(&points, "expansion", "rbf", 4, Target::Support(6));
+    let report = &model.parts().report;
+    assert!(report.converged && (5..150).contains(&report.rounds), "{report:?}");
+    assert!((report.objective.unwrap() * 500.0 / model.captured() - 1.0).abs() < 1e-12);
+    let fits = (0..4).map(|seed| Fit { seed, ..wish("expansion,restarts=3,steps=1000", "rbf", 4, Target::Support(6)) });
+    let best = fits.map(|fit| fit.run(&points, None, &()).unwrap().captured()).fold(0.0, f64::max);
+    assert!(model.captured() > (1.0 - 3e-4) * best, "{} {best}", model.captured());
+}
+
+#[test]
+fn restarts_only_help_and_sometimes_do() {
+    let points = toys::parabola(0);
+    let captured = |restarts: usize, seed: u64| {
+        let method = format!("expansion,restarts={restarts}");
+        let fit = Fit { seed, ..wish(&method, "rbf", 4, Target::Support(6)) };
+        fit.run(&points, None, &()).unwrap().captured()
+    };
+    let pairs: Vec<(f64, f64)> = (0..6).map(|seed| (captured(0, seed), captured(4, seed))).collect();
+    assert!(pairs.iter().all(|(none, some)| some >= none), "{pairs:?}");
+    assert!(pairs.iter().any(|(none, some)| *some > none * (1.0 + 1e-6)), "{pairs:?}");
+}
+
+#[test]
+fn a_fidelity_is_held_with_no_point_to_spare() {
+    for (points, q) in [(toys::parabola(0), 4), (toys::normal(400, 4, 0), 5)] {
+        for method in ["expansion", "greedy"] {
+            let model = fit(&points, method, "rbf", q, Target::Fidelity(0.97));
+            assert!(model.parts().fidelity >= 0.97, "{method}");
+            let fewer = fit(&points, method, "rbf", q, Target::Support(model.m() - 1));
+            assert!(fewer.parts().fidelity < 0.97, "{method}: {} points hold {}", fewer.m(), fewer.parts().fidelity);
+        }
+    }
+}
+
+/// Kernels that grow would have points run away to where rounding captures most.
+#[test]
+fn no_kernel_lets_points_capture_more_than_there_is() {
+    let waves = Points::new(1, (0..60).map(|i| (0.37 * f64::from(i)).sin()).collect::<Vec<_>>()).unwrap();
+    for (points, kernel, q, m) in [
+        (waves, "polynomial", 3, 3),
+        (toys::normal(60, 1, 2), "polynomial,degree=5", 5, 5),
+        (toys::normal(60, 1, 0), "polynomial,degree=5", 5, 5),
+        (toys::normal(60, 2, 0), "polynomial,degree=3", 6, 9),
+    ] {
+        let exact =
+            Fit { target: None, ..wish("exact", kernel, q, Target::Support(1)) }.run(&points, None, &()).unwrap();
+        for method in ["expansion", "expansion,restarts=3", "greedy", "greedy,gain=top"] {
+            for target in [Target::Support(m), Target::Fidelity(0.9999), Target::Fidelity(1.0)] {
+                let model = fit(&points, method, kernel, q, target);
+                let share = model.captured() / exact.captured();
+                assert!(share <= 1.0 + 1e-6, "{kernel} {method} {target:?}: {share}");
+            }
+        }
+    }
+}
+
+#[test]
+fn the_unit_of_a_column_does_not_matter() {
+    let points = toys::parabola(0);
+    let captured = |scale: f64, other: f64| {
+        let values: Vec<f64> = points.rows().flat_map(|row| [scale * row[0], other * row[1]]).collect();
+        let fit = Fit { scaling: Scaling::Standard, ..wish("expansion", "rbf,gamma=0.5", 3, Target::Support(4)) };
+        fit.run(&Points::new(2, values).unwrap(), None, &()).unwrap().captured()
+    };
+    assert!((captured(1e-6, 1e3) / captured(1.0, 1.0) - 1.0).abs() < 1e-6);
+    // Not scaled first, the kernel's own bandwidth follows all columns together.
+    let raw = |scale: f64| {
+        let values: Vec<f64> = points.values().iter().map(|v| scale * v).collect();
+        fit(&Points::new(2, values).unwrap(), "expansion", "rbf", 3, Target::Support(4)).captured()
+    };
+    for scale in [1e-100, 1e-9, 1e9, 1e100] {
+        assert!((raw(scale) / raw(1.0) - 1.0).abs() < 1e-6, "{scale:e}");
+    }
+}
+
+#[test]
+fn a_constant_column_keeps_its_value() {
+    let values: Vec<f64> = toys::parabola(1).rows().flat_map(|row| [row[0], 0.1, row[1]]).collect();
+    let points = Points::new(3, values).unwrap();
+    let model = fit(&points, "expansion,restarts=1", "polynomial,gamma=1", 3, Target::Support(5));
+    assert!(model.parts().support.rows().all(|row| row[1] == 0.1));
+}
+
+/// Near full rank the gains of an exchange are rounding: what was good stays.
+#[test]
+fn exchanges_near_full_rank_lose_nothing() {
+    for (points, kernel) in [
+        (toys::normal(60, 1, 3), "rbf,gamma=0.1"),
+        (toys::normal(60, 2, 2), "rbf"),
+        (toys::normal(80, 3, 1), "rbf,gamma=0.01"),
+    ] {
+        for gain in ["leading", "trace", "top"] {
+            let of = |exchanges: usize, target| {
+                fit(&points, &format!("greedy,gain={gain},exchanges={exchanges}"), kernel, 3, target).parts().fidelity
+            };
+            let target = Target::Fidelity(1.0);
+            assert!(of(10, target) > of(0, target) - 1e-6, "{kernel} {gain}: {} {}", of(10, target), of(0, target));
+            for m in [10, 30, 60] {
+                let target = Target::Support(m);
+                assert!(
+                    of(10, target) > of(0, target) - 1e-6,
+                    "{kernel} {gain} {m}: {} {}",
+                    of(10, target),
+                    of(0, target)
+                );
+            }
+        }
+    }
+}
+
+#[test]
+fn values_near_the_largest_number_do_not_stop_a_restart() {
+    let values: Vec<f64> =
+        (0..40).map(|i| if i % 3 == 0 { 1.6e308 } else { -1.6e308 + 1e306 * f64::from(i) }).collect();
+    let points = Points::new(2, values).unwrap();
+    // A model or a message, never a panic.
+    let _ = wish("expansion,restarts=2", "laplacian,gamma=1e-308", 2, Target::Support(3)).run(&points, None, &());
+}
