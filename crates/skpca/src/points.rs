@@ -96,10 +96,15 @@ impl<'a> Points<'a> {
 
 /// Where the first NaN or infinity stands; few values are looked at without waking the threads.
 pub(crate) fn first_not_finite(values: &[f64]) -> Option<usize> {
-    match values.len() < 100_000 {
-        true => values.iter().position(|v| !v.is_finite()),
-        false => values.par_iter().position_first(|v| !v.is_finite()),
-    }
+    /// Looked at as one, without a branch a value.
+    const CHUNK: usize = 4096;
+    let unsound = |chunk: &[f64]| !chunk.iter().fold(true, |sound, v| sound & v.is_finite());
+    let chunk = match values.len() < 100_000 {
+        true => values.chunks(CHUNK).position(unsound),
+        false => values.par_chunks(CHUNK).position_first(unsound),
+    }?;
+    let rest = &values[chunk * CHUNK..];
+    rest.iter().position(|v| !v.is_finite()).map(|at| chunk * CHUNK + at)
 }
 
 #[cfg(test)]
@@ -123,5 +128,14 @@ mod tests {
     fn mean_of_huge_values_is_finite() {
         let points = Points::new(1, vec![f64::MAX, -f64::MAX, f64::MAX]).unwrap();
         assert!(points.mean()[0].is_finite());
+    }
+
+    #[test]
+    fn the_first_of_many_is_found() {
+        for (n, at) in [(10, vec![3]), (5000, vec![4097, 4999]), (300_000, vec![250_000, 299_999]), (300_000, vec![])] {
+            let mut values = vec![1.0; n];
+            at.iter().for_each(|&at| values[at] = if at % 2 == 0 { f64::NAN } else { f64::NEG_INFINITY });
+            assert_eq!(first_not_finite(&values), at.first().copied(), "{n} {at:?}");
+        }
     }
 }
