@@ -24,6 +24,9 @@ const SCORED_WORK: usize = 3_000_000_000;
 /// Up to this many rows `‖φ̄‖²` is computed exactly; above, its loss is bounded.
 const EXACT_MEAN: usize = 5000;
 
+/// Points that leave less than this share of the trace span all there is.
+const SPANNED: f64 = 1e-9;
+
 /// What to fit.
 ///
 /// ```
@@ -216,9 +219,10 @@ impl Fit {
         }
         if let Some(asked) = self.components.filter(|asked| *asked > found) {
             let labelled = method::entry(&method)?.labelled;
+            let spanned = expansion.residual_trace <= SPANNED * expansion.trace;
             let why = match task.labels.filter(|labels| labelled && labels.classes() == found + 1) {
                 Some(_) => "one fewer than classes",
-                None if m == found && m < n => "as many as points are kept",
+                None if m == found && !spanned => "as many as points are kept",
                 None => "the data have no higher rank",
             };
             report.notes.push(format!("{asked} components asked for, {found} found: {why}"));

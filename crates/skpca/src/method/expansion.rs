@@ -94,15 +94,9 @@ impl Method for Free {
         let start = Choice::new(part, &factor, &values[..leading], m, EXCHANGES);
         let rows = Random::new(task.seed, 19).sample(n, self.rows.max(10 * m));
         let problem = Problem::new(task, task.points.select(&rows));
-        let search = Search { method: self, task, start, problem };
+        let search = Search { method: self, task, start, problem, spanning: part.points.select(&factor.pivots) };
         let moved = match task.aim() {
             Target::Fidelity(fidelity) => search.smallest(fidelity)?,
-            // Independent rows that span everything: there is nothing to move.
-            Target::Support(_) if m >= rank => {
-                let support = part.points.select(&factor.pivots);
-                let expansion = task.expansion_of(&support)?;
-                Moved { support, expansion, steps: 0, converged: true }
-            }
             Target::Support(_) => search.moved(m)?,
         };
         let report = Report {
@@ -156,11 +150,18 @@ struct Search<'a> {
     task: &'a Task<'a>,
     start: Choice<'a>,
     problem: Problem<'a>,
+    /// Rows that span everything.
+    spanning: Points<'static>,
 }
 
 impl Search<'_> {
     /// `m` points: from the best rows, then from centres of all rows, as often as asked for.
     fn moved(&self, m: usize) -> Result<Moved> {
+        if m >= self.spanning.n() {
+            // There is nothing to gain.
+            let expansion = self.task.expansion_of(&self.spanning)?;
+            return Ok(Moved { support: self.spanning.clone(), expansion, steps: 0, converged: true });
+        }
         let rows = self.start.points(&self.start.exchanged(self.start.picks(m)?)?.0);
         let mut random = Random::new(self.task.seed, 20);
         let mut best = self.problem.climb(rows.clone(), self.method.steps, self.task.watch)?;
