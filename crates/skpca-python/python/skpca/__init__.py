@@ -1,5 +1,7 @@
 """Sparse kernel PCA: features and novelty scores from a handful of points."""
 
 from ._core import Model, fit, kernel, multiply_adds, product
+from ._estimators import SparseKernelPCA
+from ._novelty import KernelNovelty
 
-__all__ = ["Model", "fit", "kernel", "multiply_adds", "product"]
+__all__ = ["KernelNovelty", "Model", "SparseKernelPCA", "fit", "kernel", "multiply_adds", "product"]

@@ -1,0 +1,254 @@
+"""`SparseKernelPCA`: kernel PCA that keeps a handful of points."""
+
+import numpy as np
+from sklearn.base import ClassNamePrefixFeaturesOutMixin, TransformerMixin
+from sklearn.exceptions import NotFittedError
+from sklearn.linear_model import Ridge
+from sklearn.utils.validation import check_array, check_is_fitted
+
+from . import _preimage
+from ._kernel_model import KernelModel, double
+
+
+class SparseKernelPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, KernelModel):
+    """Kernel PCA whose components are sums over a handful of points.
+
+    Kernel PCA keeps every training row. This keeps `n_support` points, or as few as reach a `fidelity`: the share of
+    what exact kernel PCA captures. Columns are taken as they are: put a `StandardScaler` before it where they
+    have different units.
+
+    Parameters
+    ----------
+    n_components : int, default=None
+        Number of components; None is 10, or the rank of the data where that is lower.
+    method : str or dict, default="expansion"
+        How the points are found: "exact" (all rows), "landmarks", "l1", "l21", "elastic-net", "threshold", "energy",
+        "likelihood", "greedy", "expansion" (points that are no samples: the smallest models) or
+        "discriminant" (needs `y`). A dict gives a method's own parameters too: ``{"name": "l21", "penalty": 0.1}``.
+    kernel : str or dict, default="rbf"
+        "rbf", "laplacian", "poly", "sigmoid", "linear", "cosine" or "conformal" (needs `y`), or a dict:
+        ``{"name": "rbf", "gamma": 0.5}``.
+    gamma : float or {"median", "mean", "scale"}, default=None
+        The kernel's coefficient. None is the median rule for "rbf" and "laplacian", 1 / median (squared) distance of
+        two rows, and "scale", 1 / (n_features * X.var()), for "poly" and "sigmoid". KernelPCA's default would
+        be ``1 / n_features``.
+    degree : int, default=3
+        Degree of the kernel "poly".
+    coef0 : float, default=1
+        Constant of the kernels "poly" and "sigmoid".
+    n_support : int, default=None
+        How many points are kept.
+    fidelity : float, default=None
+        How good the components must be, from 0 to 1. With neither this nor `n_support`: 0.95.
+    center : bool, default=None
+        Whether features are centred; None does as the method's paper: all but "likelihood" do.
+    refit : bool, default=True
+        Whether the best components over the chosen points replace those of the method's paper. For "l1", "l21",
+        "elastic-net", "threshold" and "likelihood"; the others have no components but the best.
+    tol : float, default=None
+        Where the iterations of "l1", "l21", "elastic-net" and "likelihood" end.
+    max_iter : int, default=None
+        Most iterations: alternations of "l1", "l21" and "elastic-net", steps of "expansion", passes of exchanges
+        of "greedy".
+    alpha : float, default=1.0
+        Ridge of the regression behind `inverse_transform` where the kernel is not "rbf".
+    random_state : int, RandomState instance or None, default=None
+        Seed of all that is random. The same seed gives the same bits on any number of threads.
+    n_jobs : int, default=None
+        There for compatibility: all threads of the machine are used. ``RAYON_NUM_THREADS`` limits them.
+    verbose : int, default=0
+        Whether progress is shown.
+
+    Attributes
+    ----------
+    support_ : ndarray of shape (n_support,) or None
+        Rows that are kept; None where the points are no samples.
+    support_vectors_ : ndarray of shape (n_support, n_features)
+        The points that are kept.
+    coefficients_ : ndarray of shape (n_support, n_components)
+        Components as sums over these points in feature space.
+    explained_variance_ : ndarray of shape (n_components,)
+        Variance along each component.
+    explained_variance_ratio_ : ndarray of shape (n_components,)
+        The same as shares of all variance in feature space.
+    captured_variance_ratio_ : float
+        Share of all variance that the components hold together; the sum of the above where they are uncorrelated.
+    eigenvalues_ : ndarray of shape (n_components,)
+        Variances times the number of rows, as in KernelPCA.
+    fidelity_ : float
+        Share of what exact kernel PCA captures.
+    gamma_ : float or None
+        The kernel's coefficient, resolved.
+    report_ : dict
+        How the fit went: objective, gap, rounds, converged, notes.
+    n_components_ : int
+        Number of components.
+    n_iter_ : int
+        Rounds of the method; 1 where it has none.
+    n_features_in_ : int
+        Number of features seen in `fit`.
+    feature_names_in_ : ndarray of shape (n_features_in_,)
+        Their names, where all are strings.
+
+    See Also
+    --------
+    KernelNovelty : The same model as a detector of outliers.
+    sklearn.decomposition.KernelPCA : Keeps every row.
+
+    Examples
+    --------
+    >>> from sklearn.datasets import load_digits
+    >>> from skpca import SparseKernelPCA
+    >>> X, _ = load_digits(return_X_y=True)
+    >>> pca = SparseKernelPCA(n_components=8, n_support=20, random_state=0).fit(X)
+    >>> pca.transform(X).shape
+    (1797, 8)
+    >>> pca.support_vectors_.shape
+    (20, 64)
+    >>> bool(pca.fidelity_ > 0.95)
+    True
+    """
+
+    def __init__(
+        self,
+        n_components=None,
+        *,
+        method="expansion",
+        kernel="rbf",
+        gamma=None,
+        degree=3,
+        coef0=1,
+        n_support=None,
+        fidelity=None,
+        center=None,
+        refit=True,
+        tol=None,
+        max_iter=None,
+        alpha=1.0,
+        random_state=None,
+        n_jobs=None,
+        verbose=0,
+    ):
+        super().__init__(
+            n_components,
+            method=method,
+            kernel=kernel,
+            gamma=gamma,
+            degree=degree,
+            coef0=coef0,
+            n_support=n_support,
+            fidelity=fidelity,
+            center=center,
+            refit=refit,
+            tol=tol,
+            max_iter=max_iter,
+            random_state=random_state,
+            n_jobs=n_jobs,
+            verbose=verbose,
+        )
+        self.alpha = alpha
+
+    def fit(self, X, y=None):
+        """Fit the components.
+
+        Parameters
+        ----------
+        X : {array-like, sparse matrix} of shape (n_samples, n_features)
+            Training rows; sparse ones are made dense.
+        y : array-like of shape (n_samples,), default=None
+            Classes, of any type; used by the method "discriminant" and the kernel "conformal" only.
+
+        Returns
+        -------
+        self : object
+            The fitted estimator.
+        """
+        X = self._fit(X, y)
+        self._inverse = None
+        if not self._has_fixed_point():
+            self._inverse = Ridge(alpha=self.alpha).fit(self._model.transform(X), X)
+        return self
+
+    def transform(self, X):
+        """Features of rows, at `n_support` kernel values each.
+
+        Parameters
+        ----------
+        X : {array-like, sparse matrix} of shape (n_samples, n_features)
+            Rows.
+
+        Returns
+        -------
+        X_new : ndarray of shape (n_samples, n_components)
+            Features, in float32 if X is.
+        """
+        X = self._queries(X)
+        features = self._model.transform(double(X), single=X.dtype == np.float32)
+        return features.astype(X.dtype, copy=False)
+
+    def inverse_transform(self, X):
+        """Rows whose features are near the given ones.
+
+        Under the kernel "rbf" by the fixed point of Mika et al. (1998) over the support; under the others by
+        a ridge regression of the training rows on their features.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, n_components)
+            Features.
+
+        Returns
+        -------
+        X_original : ndarray of shape (n_samples, n_features)
+            Rows.
+        """
+        check_is_fitted(self)
+        X = check_array(X, dtype=[np.float64, np.float32])
+        if X.shape[1] != self.n_components_:
+            raise ValueError(f"X has {X.shape[1]} columns, expected one for each of {self.n_components_} components")
+        if self._has_fixed_point():
+            rows = _preimage.fixed_point(self._model, X.astype(np.float64))
+        elif self._inverse is not None:
+            rows = self._inverse.predict(X)
+        else:
+            raise NotFittedError("a model that was read from a file has no inverse but under the kernel rbf")
+        return rows.astype(X.dtype, copy=False)
+
+    def score(self, X, y=None):
+        """Share of the variance of X in feature space that the components capture.
+
+        Parameters
+        ----------
+        X : {array-like, sparse matrix} of shape (n_samples, n_features)
+            Rows.
+        y : None
+            Ignored.
+
+        Returns
+        -------
+        score : float
+            From 0 to 1; on the training rows it is `captured_variance_ratio_`.
+        """
+        X = double(self._queries(X))
+        captured = np.square(self._along(self._model.transform(X))).sum()
+        return float(captured / (captured + self._model.score(X).sum()))
+
+    @classmethod
+    def load(cls, path):  # noqa: D102
+        estimator = super().load(path)
+        estimator._inverse = None
+        return estimator
+
+    load.__func__.__doc__ = KernelModel.load.__doc__
+
+    def _has_fixed_point(self):
+        return _preimage.applies(self._model)
+
+    @property
+    def _n_features_out(self):
+        return self.n_components_
+
+    def __sklearn_tags__(self):
+        tags = super().__sklearn_tags__()
+        tags.transformer_tags.preserves_dtype = ["float64", "float32"]
+        return tags

@@ -1,0 +1,185 @@
+"""What every estimator here shares: parameters, fitting, what is known after it, files and pickles."""
+
+import json
+import os
+import tempfile
+import warnings
+from pathlib import Path
+
+import numpy as np
+from sklearn.base import BaseEstimator
+from sklearn.exceptions import ConvergenceWarning
+from sklearn.utils.multiclass import check_classification_targets
+from sklearn.utils.validation import check_is_fitted, validate_data
+
+from . import _core, _spec
+from ._arrays_shim import arrays
+
+
+class KernelModel(BaseEstimator):
+    """A model of the core behind scikit-learn's conventions. Not for use by itself."""
+
+    def __init__(
+        self,
+        n_components=None,
+        *,
+        method="expansion",
+        kernel="rbf",
+        gamma=None,
+        degree=3,
+        coef0=1,
+        n_support=None,
+        fidelity=None,
+        center=None,
+        refit=True,
+        tol=None,
+        max_iter=None,
+        random_state=None,
+        n_jobs=None,
+        verbose=0,
+    ):
+        self.n_components = n_components
+        self.method = method
+        self.kernel = kernel
+        self.gamma = gamma
+        self.degree = degree
+        self.coef0 = coef0
+        self.n_support = n_support
+        self.fidelity = fidelity
+        self.center = center
+        self.refit = refit
+        self.tol = tol
+        self.max_iter = max_iter
+        self.random_state = random_state
+        self.n_jobs = n_jobs
+        self.verbose = verbose
+
+    def _fit(self, X, y, **options):
+        """Fits the core's model to X, keeps it, and returns X as the core saw it."""
+        X, labels = self._training(X, y)
+        model = _core.fit(
+            X,
+            method=_spec.text(_spec.method(self)),
+            kernel=_spec.text(_spec.kernel(self)),
+            components=self.n_components,
+            support=self.n_support,
+            fidelity=self.fidelity,
+            center=self.center,
+            scaling="none",
+            seed=_spec.seed(self.random_state),
+            labels=labels,
+            **options,
+        )
+        self._adopt(model)
+        if not self.report_["converged"]:
+            rounds = self.report_["rounds"]
+            message = f"{self.method} did not converge in {rounds} rounds: raise max_iter or tol, or see report_"
+            warnings.warn(message, ConvergenceWarning, stacklevel=3)
+        return X
+
+    def _training(self, X, y):
+        """Checked rows, and the number of each row's class where labels matter."""
+        checks = dict(accept_sparse="csr", dtype=[np.float64, np.float32], order="C", ensure_min_samples=2)
+        if not _spec.labelled(self):
+            return double(validate_data(self, X, **checks)), None
+        X, y = validate_data(self, X, y, **checks)
+        check_classification_targets(y)
+        return double(X), np.unique(y, return_inverse=True)[1].tolist()
+
+    def _queries(self, X):
+        """Checked rows of new data, in the type they came in."""
+        check_is_fitted(self)
+        return validate_data(
+            self, X, reset=False, accept_sparse="csr", dtype=[np.float64, np.float32], order="C"
+        )
+
+    def _adopt(self, model):
+        """Keeps a model, and says what it is."""
+        parts, about = arrays(model), json.loads(model.describe())
+        self._model = model
+        self._frame = parts.get("frame")
+        self.support_ = parts["rows"].astype(np.intp) if "rows" in parts else None
+        self.support_vectors_ = parts["support"] * parts["scale"] + parts["shift"]
+        self.coefficients_ = parts["coefficients"]
+        self.explained_variance_ = parts["variances"]
+        self.explained_variance_ratio_ = parts["variances"] / about["total_variance"]
+        self.captured_variance_ratio_ = about["captured"] / about["n"] / about["total_variance"]
+        self.eigenvalues_ = parts["variances"] * about["n"]
+        self.n_components_ = about["q"]
+        self.fidelity_ = about["fidelity"]
+        self.gamma_ = about["kernel"].get("gamma")
+        self.report_ = about["report"]
+        self.n_iter_ = max(1, self.report_["rounds"])
+        return about
+
+    def _along(self, features):
+        """Features along orthonormal directions that span the components."""
+        return features if self._frame is None else features @ self._frame
+
+    def save(self, path):
+        """Write the model to a file that the `skpca` program and `load` read.
+
+        Parameters
+        ----------
+        path : str or path-like
+            Where to; an older file is replaced only once the new one is whole.
+        """
+        check_is_fitted(self)
+        path = Path(path)
+        handle, name = tempfile.mkstemp(dir=path.parent, prefix=path.name)
+        with os.fdopen(handle, "wb") as file:
+            file.write(self._model.to_bytes())
+        os.replace(name, path)
+
+    @classmethod
+    def load(cls, path):
+        """Read a model that `save` or the `skpca` program wrote.
+
+        Parameters
+        ----------
+        path : str or path-like
+            The file.
+
+        Returns
+        -------
+        estimator : object
+            A fitted estimator with the parameters of the model's fit.
+        """
+        model = _core.Model.from_bytes(Path(path).read_bytes())
+        about = json.loads(model.describe())
+        estimator = cls(
+            about["q"],
+            method=about["method"],
+            kernel=about["kernel"],
+            n_support=about["m"],
+            center=about["center"],
+            random_state=about["seed"],
+        )
+        estimator.n_features_in_ = about["d"]
+        if about["columns"] is not None:
+            estimator.feature_names_in_ = np.array(about["columns"], dtype=object)
+        estimator._adopt(model)
+        return estimator
+
+    def __getstate__(self):
+        state = dict(super().__getstate__())
+        if "_model" in state:
+            state["_model"] = state["_model"].to_bytes()
+        return state
+
+    def __setstate__(self, state):
+        if "_model" in state:
+            state = {**state, "_model": _core.Model.from_bytes(state["_model"])}
+        super().__setstate__(state)
+
+    def __sklearn_tags__(self):
+        tags = super().__sklearn_tags__()
+        tags.input_tags.sparse = True
+        tags.target_tags.required = _spec.labelled(self)
+        return tags
+
+
+def double(X):
+    """Rows as the core takes them: dense, float64, one after the other. Those that are so already are not copied."""
+    X = X.toarray() if hasattr(X, "toarray") else X
+    return np.ascontiguousarray(X, dtype=np.float64)

@@ -1,0 +1,241 @@
+"""`KernelNovelty`: distance of rows to a sparse kernel PCA model."""
+
+from numbers import Real
+
+import numpy as np
+from sklearn.base import OutlierMixin
+
+from ._kernel_model import KernelModel, double
+
+# Share of the training rows that count as outliers where nothing is said.
+CONTAMINATION = 0.05
+
+
+class KernelNovelty(OutlierMixin, KernelModel):
+    """Detector of outliers by their distance to kernel PCA components over a handful of points.
+
+    The score is Hoffmann's reconstruction error: the squared distance, in feature space, of a row to the span of the
+    components; process engineers know it as SPE or Q. Columns are taken as they are: put a
+    `StandardScaler` before it where they have different units.
+
+    Parameters
+    ----------
+    n_components : int, default=None
+        Number of components; None is 10, or the rank of the data where that is lower.
+    contamination : "auto" or float, default="auto"
+        Share of the training rows that count as outliers, above 0 and up to 0.5; "auto" is 0.05.
+    method, kernel, gamma, degree, coef0, n_support, fidelity, center, refit, tol, max_iter, random_state, n_jobs, verbose
+        As in :class:`SparseKernelPCA`.
+
+    Attributes
+    ----------
+    offset_ : float
+        Rows with a lower `score_samples` are outliers.
+    support_, support_vectors_, coefficients_, explained_variance_, fidelity_, gamma_, report_, n_features_in_, ...
+        As in :class:`SparseKernelPCA`.
+
+    See Also
+    --------
+    SparseKernelPCA : The same model as a transformer.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from skpca import KernelNovelty
+    >>> angle = np.linspace(0, 2 * np.pi, 200, endpoint=False)
+    >>> ring = np.column_stack([np.cos(angle), np.sin(angle)])
+    >>> detector = KernelNovelty(n_support=20, random_state=0).fit(ring)
+    >>> detector.predict([[1.0, 0.0], [0.0, 0.0]])
+    array([ 1, -1])
+    >>> detector.p_values([[0.0, 0.0]]).round(3)
+    array([0.005])
+    """
+
+    def __init__(
+        self,
+        n_components=None,
+        *,
+        contamination="auto",
+        method="expansion",
+        kernel="rbf",
+        gamma=None,
+        degree=3,
+        coef0=1,
+        n_support=None,
+        fidelity=None,
+        center=None,
+        refit=True,
+        tol=None,
+        max_iter=None,
+        random_state=None,
+        n_jobs=None,
+        verbose=0,
+    ):
+        super().__init__(
+            n_components,
+            method=method,
+            kernel=kernel,
+            gamma=gamma,
+            degree=degree,
+            coef0=coef0,
+            n_support=n_support,
+            fidelity=fidelity,
+            center=center,
+            refit=refit,
+            tol=tol,
+            max_iter=max_iter,
+            random_state=random_state,
+            n_jobs=n_jobs,
+            verbose=verbose,
+        )
+        self.contamination = contamination
+
+    def fit(self, X, y=None):
+        """Fit the components and the threshold.
+
+        Parameters
+        ----------
+        X : {array-like, sparse matrix} of shape (n_samples, n_features)
+            Training rows; sparse ones are made dense.
+        y : array-like of shape (n_samples,), default=None
+            Classes, of any type; used by the method "discriminant" and the kernel "conformal" only.
+
+        Returns
+        -------
+        self : object
+            The fitted estimator.
+        """
+        X = self._fit(X, y, quantile=1.0 - self._share())
+        # Orthonormal components found by an eigenproblem are uncorrelated; a paper's own may not be.
+        if self._frame is not None:
+            features = self._model.transform(X)
+            self._precision = np.linalg.pinv(features.T @ features / len(features), hermitian=True)
+        return self
+
+    def fit_predict(self, X, y=None):
+        """Fit, and say which training rows are outliers.
+
+        Parameters
+        ----------
+        X : {array-like, sparse matrix} of shape (n_samples, n_features)
+            Training rows.
+        y : array-like of shape (n_samples,), default=None
+            As in `fit`.
+
+        Returns
+        -------
+        labels : ndarray of shape (n_samples,)
+            1 for inliers, -1 for outliers.
+        """
+        return self.fit(X, y).predict(X)
+
+    def score_samples(self, X):
+        """How normal rows are: minus the squared distance to the span of the components.
+
+        Parameters
+        ----------
+        X : {array-like, sparse matrix} of shape (n_samples, n_features)
+            Rows.
+
+        Returns
+        -------
+        scores : ndarray of shape (n_samples,)
+            At most 0; higher is more normal.
+        """
+        return -self._model_scores(X)
+
+    def decision_function(self, X):
+        """`score_samples` less `offset_`: negative for outliers.
+
+        Parameters
+        ----------
+        X : {array-like, sparse matrix} of shape (n_samples, n_features)
+            Rows.
+
+        Returns
+        -------
+        decision : ndarray of shape (n_samples,)
+            Negative for outliers.
+        """
+        return self.score_samples(X) - self.offset_
+
+    def predict(self, X):
+        """Which rows are outliers.
+
+        Parameters
+        ----------
+        X : {array-like, sparse matrix} of shape (n_samples, n_features)
+            Rows.
+
+        Returns
+        -------
+        labels : ndarray of shape (n_samples,)
+            1 for inliers, -1 for outliers.
+        """
+        return np.where(self.decision_function(X) < 0, -1, 1)
+
+    def p_values(self, X):
+        """How rare scores as bad as those of X are among training rows.
+
+        Parameters
+        ----------
+        X : {array-like, sparse matrix} of shape (n_samples, n_features)
+            Rows.
+
+        Returns
+        -------
+        p : ndarray of shape (n_samples,)
+            ``(1 + training rows at least as novel) / (1 + training rows)``.
+        """
+        return self._model.p_values(self._model_scores(X))
+
+    def hotelling(self, X):
+        """Hotelling's T² of the components: distance from the mean *within* their span.
+
+        What `score_samples` does not see: a row in the span, but far out.
+
+        Parameters
+        ----------
+        X : {array-like, sparse matrix} of shape (n_samples, n_features)
+            Rows.
+
+        Returns
+        -------
+        t2 : ndarray of shape (n_samples,)
+            Squared uncorrelated features over their variances, summed.
+        """
+        features = self._model.transform(double(self._queries(X)))
+        return np.einsum("ij,jk,ik->i", features, self._precision, features)
+
+    def contributions(self, X):
+        """Which inputs drove the novelty of a row: the slope of its distance along each feature.
+
+        Parameters
+        ----------
+        X : {array-like, sparse matrix} of shape (n_samples, n_features)
+            Rows.
+
+        Returns
+        -------
+        slopes : ndarray of shape (n_samples, n_features)
+            Positive where a larger value would make the row more novel, negative where a smaller one would.
+        """
+        return self._model.score_gradient(double(self._queries(X)))
+
+    def _model_scores(self, X):
+        return self._model.score(double(self._queries(X)))
+
+    def _share(self):
+        """Share of the training rows that count as outliers."""
+        if isinstance(self.contamination, str) and self.contamination == "auto":
+            return CONTAMINATION
+        if isinstance(self.contamination, Real) and 0.0 < self.contamination <= 0.5:
+            return float(self.contamination)
+        raise ValueError(f'contamination = {self.contamination!r}: expected "auto", or a number above 0 and up to 0.5')
+
+    def _adopt(self, model):
+        about = super()._adopt(model)
+        self.offset_ = -about["threshold"]
+        positive = self.explained_variance_ > 0
+        self._precision = np.diag(np.where(positive, 1.0 / np.where(positive, self.explained_variance_, 1.0), 0.0))
+        return about

@@ -1,0 +1,78 @@
+"""How scikit-learn's parameters are spelled in the core: `{"name": "rbf", "gamma": 0.5}`, and a seed."""
+
+import json
+from numbers import Integral
+
+from sklearn.utils import check_random_state
+
+# scikit-learn's names that differ from ours.
+ALIASES = {"poly": "polynomial"}
+
+# Which of the estimator's parameters a kernel has.
+KERNELS = {
+    "rbf": ("gamma",),
+    "laplacian": ("gamma",),
+    "polynomial": ("gamma", "degree", "coef0"),
+    "sigmoid": ("gamma", "coef0"),
+}
+
+# Which of the estimator's parameters a method has, and what they are called there.
+REGRESSION = {"refit": "refit", "tol": "tolerance", "max_iter": "alternations"}
+METHODS = {
+    "l1": REGRESSION,
+    "l21": REGRESSION,
+    "elastic-net": REGRESSION,
+    "threshold": {"refit": "refit"},
+    "likelihood": {"refit": "refit", "tol": "tolerance"},
+    "greedy": {"max_iter": "exchanges"},
+    "expansion": {"max_iter": "steps"},
+}
+
+
+def fields(what, value):
+    """A name or a dict as a dict of its own."""
+    if isinstance(value, str):
+        value = {"name": value}
+    if not isinstance(value, dict) or "name" not in value:
+        raise ValueError(f'{what} = {value!r}: expected a name, or a dict such as {{"name": "rbf", "gamma": 0.5}}')
+    return {**value, "name": ALIASES.get(value["name"], value["name"])}
+
+
+def kernel(estimator):
+    """The kernel; what its dict says goes before `gamma`, `degree` and `coef0`."""
+    spec = fields("kernel", estimator.kernel)
+    bearer = spec.get("base", "rbf") if spec["name"] == "conformal" else spec["name"]
+    given = {name: getattr(estimator, name) for name in KERNELS.get(bearer, ())}
+    return {**{name: value for name, value in given.items() if value is not None}, **spec}
+
+
+def method(estimator):
+    """The method; what its dict says goes before `refit`, `tol` and `max_iter`."""
+    spec = fields("method", estimator.method)
+    known = METHODS.get(spec["name"], {})
+    given = {name: getattr(estimator, name) for name in ("refit", "tol", "max_iter")}
+    for name in ("tol", "max_iter"):
+        if given[name] is not None and name not in known:
+            raise ValueError(f"{name} = {given[name]!r}: the method {spec['name']} has no such parameter")
+    return {**{known[name]: value for name, value in given.items() if name in known and value is not None}, **spec}
+
+
+def labelled(estimator):
+    """Whether a fit looks at labels."""
+    learns = fields("kernel", estimator.kernel)
+    return learns["name"] == "conformal" and "weights" not in learns or (
+        fields("method", estimator.method)["name"] == "discriminant"
+    )
+
+
+def text(spec):
+    """As the core reads it; numpy's numbers and arrays included."""
+    return json.dumps(spec, default=lambda value: value.tolist())
+
+
+def seed(random_state):
+    """A whole number is the seed itself, as on the command line; a generator is asked for one."""
+    generator = check_random_state(random_state)
+    if isinstance(random_state, Integral):
+        return int(random_state)
+    return int(generator.randint(2**31 - 1))
