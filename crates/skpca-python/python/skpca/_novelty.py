@@ -4,6 +4,7 @@ from numbers import Real
 
 import numpy as np
 from sklearn.base import OutlierMixin
+from sklearn.exceptions import NotFittedError
 
 from ._kernel_model import KernelModel, double
 
@@ -106,8 +107,7 @@ class KernelNovelty(OutlierMixin, KernelModel):
             The fitted estimator.
         """
         X = self._fit(X, y, quantile=1.0 - self._share())
-        # Orthonormal components found by an eigenproblem are uncorrelated; a paper's own may not be.
-        if self._frame is not None:
+        if self._precision is None:
             features = self._model.transform(X)
             self._precision = np.linalg.pinv(features.T @ features / len(features), hermitian=True)
         return self
@@ -142,7 +142,7 @@ class KernelNovelty(OutlierMixin, KernelModel):
         scores : ndarray of shape (n_samples,)
             At most 0; higher is more normal.
         """
-        return -self._model_scores(X)
+        return -self._scores(X)
 
     def decision_function(self, X):
         """`score_samples` less `offset_`: negative for outliers.
@@ -187,7 +187,8 @@ class KernelNovelty(OutlierMixin, KernelModel):
         p : ndarray of shape (n_samples,)
             ``(1 + training rows at least as novel) / (1 + training rows)``.
         """
-        return self._model.p_values(self._model_scores(X))
+        scores = self._scores(X)
+        return self._model.p_values(scores)
 
     def hotelling(self, X):
         """Hotelling's T² of the components: distance from the mean *within* their span.
@@ -204,7 +205,10 @@ class KernelNovelty(OutlierMixin, KernelModel):
         t2 : ndarray of shape (n_samples,)
             Squared uncorrelated features over their variances, summed.
         """
-        features = self._model.transform(double(self._queries(X)))
+        X = double(self._queries(X))
+        if self._precision is None:
+            raise NotFittedError("a model with correlated components, read from a file, does not know their correlations")
+        features = self._model.transform(X)
         return np.einsum("ij,jk,ik->i", features, self._precision, features)
 
     def contributions(self, X):
@@ -220,10 +224,13 @@ class KernelNovelty(OutlierMixin, KernelModel):
         slopes : ndarray of shape (n_samples, n_features)
             Positive where a larger value would make the row more novel, negative where a smaller one would.
         """
-        return self._model.score_gradient(double(self._queries(X)))
+        X = double(self._queries(X))
+        return self._model.score_gradient(X)
 
-    def _model_scores(self, X):
-        return self._model.score(double(self._queries(X)))
+    def _scores(self, X):
+        """The core's scores, higher is more novel."""
+        X = double(self._queries(X))
+        return self._model.score(X)
 
     def _share(self):
         """Share of the training rows that count as outliers."""
@@ -236,6 +243,6 @@ class KernelNovelty(OutlierMixin, KernelModel):
     def _adopt(self, model):
         about = super()._adopt(model)
         self.offset_ = -about["threshold"]
-        positive = self.explained_variance_ > 0
-        self._precision = np.diag(np.where(positive, 1.0 / np.where(positive, self.explained_variance_, 1.0), 0.0))
+        # Components that solve an eigenproblem are uncorrelated; a paper's own need not be.
+        self._precision = np.linalg.pinv(np.diag(self.explained_variance_)) if self._frame is None else None
         return about
