@@ -89,9 +89,7 @@ class KernelModel(BaseEstimator):
     def _queries(self, X):
         """Checked rows of new data, in the type they came in."""
         check_is_fitted(self)
-        return validate_data(
-            self, X, reset=False, accept_sparse="csr", dtype=[np.float64, np.float32], order="C"
-        )
+        return validate_data(self, X, reset=False, accept_sparse="csr", dtype=[np.float64, np.float32], order="C")
 
     def _adopt(self, model):
         """Keeps a model, and says what it is."""

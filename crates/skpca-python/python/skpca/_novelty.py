@@ -25,7 +25,7 @@ class KernelNovelty(OutlierMixin, KernelModel):
         Number of components; None is 10, or the rank of the data where that is lower.
     contamination : "auto" or float, default="auto"
         Share of the training rows that count as outliers, above 0 and up to 0.5; "auto" is 0.05.
-    method, kernel, gamma, degree, coef0, n_support, fidelity, center, refit, tol, max_iter, random_state, n_jobs, verbose
+    method, kernel, gamma, degree, coef0, n_support, fidelity, center, refit, tol, max_iter, random_state, ... :
         As in :class:`SparseKernelPCA`.
 
     Attributes
@@ -207,7 +207,9 @@ class KernelNovelty(OutlierMixin, KernelModel):
         """
         X = double(self._queries(X))
         if self._precision is None:
-            raise NotFittedError("a model with correlated components, read from a file, does not know their correlations")
+            raise NotFittedError(
+                "a model with correlated components, read from a file, does not know their correlations"
+            )
         features = self._model.transform(X)
         return np.einsum("ij,jk,ik->i", features, self._precision, features)
 

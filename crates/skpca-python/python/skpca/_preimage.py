@@ -1,7 +1,7 @@
 """Rows whose image in feature space is nearest to a sum over the support (Mika et al. 1998).
 
-    target  φ̄ + Σ_k y_k v_k = Σ_i γ_i φ(z_i),    γ = β + A E Eᵀ y
-    step    x ← Σ_i γ_i k(x, z_i) z_i / Σ_i γ_i k(x, z_i)                      their (10), rbf only
+target  φ̄ + Σ_k y_k v_k = Σ_i γ_i φ(z_i),    γ = β + A E Eᵀ y
+step    x ← Σ_i γ_i k(x, z_i) z_i / Σ_i γ_i k(x, z_i)                      their (10), rbf only
 """
 
 import json

@@ -60,8 +60,10 @@ def method(estimator):
 def labelled(estimator):
     """Whether a fit looks at labels."""
     learns = fields("kernel", estimator.kernel)
-    return learns["name"] == "conformal" and "weights" not in learns or (
-        fields("method", estimator.method)["name"] == "discriminant"
+    return (
+        learns["name"] == "conformal"
+        and "weights" not in learns
+        or (fields("method", estimator.method)["name"] == "discriminant")
     )
 
 

@@ -15,7 +15,7 @@ class SKPCA(BaseDetector):
         Number of components; None is 10, or the rank of the data where that is lower.
     contamination : float, default=0.1
         Share of the training rows that count as outliers.
-    method, kernel, gamma, degree, coef0, n_support, fidelity, center, refit, tol, max_iter, random_state, n_jobs, verbose
+    method, kernel, gamma, degree, coef0, n_support, fidelity, center, refit, tol, max_iter, random_state, ... :
         As in :class:`skpca.SparseKernelPCA`.
 
     Attributes

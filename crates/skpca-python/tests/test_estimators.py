@@ -1,0 +1,412 @@
+"""The estimators: scikit-learn's own checks for every method, containers, files, and what the numbers mean."""
+
+import copy
+import doctest
+import importlib
+import pickle
+import warnings
+
+import numpy as np
+import pytest
+import scipy.sparse
+import skpca
+from oracle import aligned, digits, skewed
+from sklearn.base import clone
+from sklearn.datasets import load_digits, load_iris
+from sklearn.decomposition import PCA, KernelPCA
+from sklearn.exceptions import ConvergenceWarning, NotFittedError
+from sklearn.model_selection import GridSearchCV
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import StandardScaler
+from sklearn.svm import LinearSVC
+from sklearn.utils.estimator_checks import parametrize_with_checks
+from skpca import KernelNovelty, SparseKernelPCA
+
+UNLABELLED = "exact landmarks l1 l21 elastic-net threshold energy likelihood greedy expansion".split()
+METHODS = [*UNLABELLED, "discriminant"]
+# The penalties of ten components are sought one by one: three are enough to check an interface.
+SIZES = {"l1": 3, "elastic-net": 3}
+
+
+def unlabelled_checks(estimator):
+    """Checks that cannot pass: scikit-learn gives no labels to a detector of outliers."""
+    if isinstance(estimator, KernelNovelty) and estimator.method == "discriminant":
+        reason = "the check fits without y, the method needs classes"
+        return {"check_outliers_fit_predict": reason, "check_outliers_train": reason}
+    return {}
+
+
+@parametrize_with_checks(
+    [kind(SIZES.get(method), method=method) for kind in (SparseKernelPCA, KernelNovelty) for method in METHODS],
+    expected_failed_checks=unlabelled_checks,
+)
+def test_checks_of_scikit_learn(estimator, check):
+    check(estimator)
+
+
+@pytest.mark.parametrize("kernel", ["laplacian", "poly", "linear", "cosine"])
+@parametrize_with_checks([SparseKernelPCA(), KernelNovelty()])
+def test_checks_of_scikit_learn_under_other_kernels(estimator, check, kernel):
+    check(estimator.set_params(kernel=kernel))
+
+
+@pytest.mark.parametrize("module", ["_estimators", "_novelty", "pyod"])
+def test_docstrings(module):
+    if module == "pyod":
+        pytest.importorskip("pyod")
+    failed, tried = doctest.testmod(importlib.import_module(f"skpca.{module}"))
+    assert tried > 0 and failed == 0
+
+
+@pytest.mark.parametrize("kernel", ["rbf", "poly", "linear", "cosine"])
+def test_full_support_is_kernel_pca(kernel):
+    x, queries = skewed(120)
+    ours = SparseKernelPCA(3, method="exact", kernel=kernel, gamma=0.1).fit(x)
+    theirs = KernelPCA(3, kernel=kernel, gamma=0.1, eigen_solver="dense").fit(x)
+    np.testing.assert_allclose(ours.eigenvalues_, theirs.eigenvalues_, rtol=1e-9)
+    found = ours.transform(queries)
+    np.testing.assert_allclose(found, aligned(found, theirs.transform(queries)), rtol=1e-6, atol=1e-8)
+
+
+# Fitted attributes.
+
+
+@pytest.mark.parametrize("method", METHODS)
+def test_what_is_known_after_a_fit(method):
+    x, y = load_iris(return_X_y=True)
+    pca = SparseKernelPCA(2, method=method, random_state=0).fit(x, y)
+    m, q = len(pca.support_vectors_), pca.n_components_
+    assert q == 2 and pca.coefficients_.shape == (m, q) and pca.support_vectors_.shape == (m, 4)
+    if method == "expansion":
+        assert pca.support_ is None
+    else:
+        np.testing.assert_array_equal(pca.support_vectors_, x[pca.support_])
+    np.testing.assert_allclose(pca.eigenvalues_, len(x) * pca.explained_variance_)
+    assert 0 < pca.explained_variance_ratio_.sum() <= 1 and 0 < pca.fidelity_ <= 1 + 1e-9
+    assert pca.gamma_ > 0 and pca.n_iter_ >= 1 and pca.report_["converged"] is True
+
+
+@pytest.mark.parametrize("refit", [True, False])
+@pytest.mark.parametrize("method", ["l21", "threshold", "expansion"])
+def test_score_on_the_training_rows_is_the_captured_share(method, refit):
+    x, queries = skewed(150)
+    pca = SparseKernelPCA(3, method=method, n_support=20, refit=refit, random_state=0).fit(x)
+    assert pca.score(x) == pytest.approx(pca.captured_variance_ratio_, rel=1e-8)
+    assert 0 < pca.score(queries) < 1
+    if refit:
+        assert pca.captured_variance_ratio_ == pytest.approx(pca.explained_variance_ratio_.sum(), rel=1e-8)
+        np.testing.assert_allclose(pca.transform(x).var(axis=0), pca.explained_variance_, rtol=1e-8)
+
+
+def test_gamma_is_the_median_rule():
+    x, _ = skewed(60)
+    squares = ((x[:, None] - x) ** 2).sum(axis=2)[np.triu_indices(60, 1)]
+    assert SparseKernelPCA().fit(x).gamma_ == pytest.approx(1 / np.median(squares))
+    assert SparseKernelPCA(kernel="poly").fit(x).gamma_ == pytest.approx(1 / (5 * x.var(axis=0).mean()), rel=0.2)
+
+
+# Parameters.
+
+
+def test_dicts_say_the_same_as_parameters():
+    x, _ = skewed(100)
+    plain = SparseKernelPCA(2, method="l21", kernel="poly", gamma=0.2, degree=2, coef0=0.5, refit=False, n_support=9)
+    dicts = SparseKernelPCA(
+        2,
+        method={"name": "l21", "refit": np.bool_(False)},
+        kernel={"name": "poly", "gamma": np.float32(0.2).astype(float), "degree": np.int64(2), "coef0": 0.5},
+        gamma=7.0,
+        n_support=9,
+    )
+    np.testing.assert_allclose(plain.fit_transform(x), dicts.fit_transform(x), rtol=1e-5)
+
+
+@pytest.mark.parametrize(
+    "parameters, message",
+    [
+        ({"method": "lasso"}, "lasso.*exact.*landmarks"),
+        ({"kernel": "gauss"}, "gauss.*rbf"),
+        ({"kernel": 3}, "kernel = 3: expected a name, or a dict"),
+        ({"kernel": {"name": "rbf", "width": 1.0}}, "width"),
+        ({"gamma": -1.0}, "gamma = -1: expected a positive number"),
+        ({"n_support": 0}, "support = 0"),
+        ({"n_support": 5, "fidelity": 0.9}, "not both"),
+        ({"method": "landmarks", "tol": 1e-3}, "tol = 0.001: the method landmarks has no such parameter"),
+        ({"method": "likelihood", "max_iter": 3}, "max_iter = 3: the method likelihood"),
+    ],
+)
+def test_wrong_parameters_are_named(parameters, message):
+    with pytest.raises(ValueError, match=message):
+        SparseKernelPCA(**parameters).fit(skewed(30)[0])
+
+
+def test_not_converging_is_a_warning():
+    x, _ = digits(200)
+    with pytest.warns(ConvergenceWarning, match="expansion did not converge"):
+        SparseKernelPCA(5, n_support=10, max_iter=1, random_state=0).fit(x)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        SparseKernelPCA(2, n_support=3, random_state=0).fit(skewed(80)[0])
+
+
+def test_random_state_is_a_seed():
+    x, _ = digits(300)
+
+    def support(random_state):
+        return SparseKernelPCA(method="landmarks", n_support=10, random_state=random_state).fit(x).support_
+
+    np.testing.assert_array_equal(support(3), support(np.int64(3)))
+    np.testing.assert_array_equal(support(np.random.RandomState(3)), support(np.random.RandomState(3)))
+    assert not np.array_equal(support(3), support(4))
+
+
+@pytest.mark.parametrize(
+    "parameters",
+    [{"method": "discriminant"}, {"kernel": "conformal"}, {"kernel": {"name": "conformal", "base": "poly"}}],
+)
+def test_labels_of_any_type(parameters):
+    x, y = load_iris(return_X_y=True)
+    pca = SparseKernelPCA(2, n_support=12, random_state=0, **parameters)
+    numbers, words = pca.fit_transform(x, y), pca.fit_transform(x, np.array(["a", "b", "c"])[y])
+    np.testing.assert_array_equal(numbers, words)
+    with pytest.raises(ValueError, match="requires y"):
+        pca.fit(x)
+    with pytest.raises(ValueError, match="continuous"):
+        pca.fit(x, x[:, 0] + 0.123)
+
+
+# Containers.
+
+
+def containers(x):
+    """The same rows in every container that should do."""
+    yield "lists", x.tolist()
+    yield "columns first", np.asfortranarray(x)
+    yield "every second row", np.repeat(x, 2, axis=0)[::2]
+    yield "csr matrix", scipy.sparse.csr_matrix(x)
+    yield "csr array", scipy.sparse.csr_array(x)
+    for name in ("pandas", "polars"):
+        try:
+            frames = importlib.import_module(name)
+        except ImportError:
+            continue
+        yield name, frames.DataFrame({f"column {i}": column for i, column in enumerate(x.T)})
+
+
+def test_containers():
+    x, _ = skewed(80)
+    pca = SparseKernelPCA(3, random_state=0)
+    expected = pca.fit_transform(x)
+    for name, same in containers(x):
+        np.testing.assert_array_equal(clone(pca).fit(same).transform(same), expected, err_msg=name)
+
+
+def test_read_only_memory_map(tmp_path):
+    x, _ = skewed(80)
+    np.save(tmp_path / "x.npy", x)
+    mapped = np.load(tmp_path / "x.npy", mmap_mode="r")
+    pca = SparseKernelPCA(3, random_state=0)
+    np.testing.assert_array_equal(pca.fit(mapped).transform(mapped), pca.fit_transform(x))
+
+
+def test_single_precision_stays_single():
+    x, queries = digits(200)
+    pca = SparseKernelPCA(5, n_support=20, random_state=0).fit(x)
+    single = pca.transform(queries.astype(np.float32))
+    assert single.dtype == np.float32 and pca.inverse_transform(single).dtype == np.float32
+    np.testing.assert_allclose(single, pca.transform(queries), atol=1e-5)
+    assert pca.fit_transform(x.astype(np.float32)).dtype == np.float32
+
+
+@pytest.mark.parametrize("frames", ["pandas", "polars"])
+def test_names_go_in_and_come_out(frames):
+    module = pytest.importorskip(frames)
+    x, _ = skewed(60)
+    frame = module.DataFrame({name: column for name, column in zip("abcde", x.T, strict=True)})
+    pca = SparseKernelPCA(2, random_state=0).set_output(transform=frames)
+    features = pca.fit_transform(frame)
+    assert list(features.columns) == ["sparsekernelpca0", "sparsekernelpca1"] == list(pca.get_feature_names_out())
+    assert list(pca.feature_names_in_) == list("abcde")
+    with pytest.raises(ValueError, match="feature names"):
+        pca.transform(frame.rename(columns={"a": "z"}) if frames == "pandas" else frame.rename({"a": "z"}))
+
+
+# Copies, files, searches.
+
+
+@pytest.mark.parametrize("estimator", [SparseKernelPCA(kernel="poly"), SparseKernelPCA(), KernelNovelty()])
+def test_copies_and_files(estimator, tmp_path):
+    x, queries = skewed(80)
+    estimator.set_params(random_state=0).fit(x)
+    answer = "transform" if isinstance(estimator, SparseKernelPCA) else "decision_function"
+    expected = getattr(estimator, answer)(queries)
+    estimator.save(tmp_path / "model")
+    copies = pickle.loads(pickle.dumps(estimator)), copy.deepcopy(estimator), type(estimator).load(tmp_path / "model")
+    for same in copies:
+        np.testing.assert_array_equal(getattr(same, answer)(queries), expected)
+    assert [file.name for file in tmp_path.iterdir()] == ["model"]
+    assert b"skpca" in pickle.dumps(estimator) and not hasattr(clone(estimator), "support_vectors_")
+
+
+def test_a_file_knows_how_it_was_fitted(tmp_path):
+    x, _ = skewed(80)
+    SparseKernelPCA(3, method="greedy", n_support=7, kernel="poly", random_state=5).fit(x).save(tmp_path / "model")
+    loaded = SparseKernelPCA.load(tmp_path / "model")
+    assert loaded.n_components == 3 and loaded.method["name"] == "greedy" and loaded.kernel["name"] == "polynomial"
+    refitted = clone(loaded).fit(x)
+    np.testing.assert_array_equal(refitted.transform(x), loaded.transform(x))
+    with pytest.raises(NotFittedError, match="no inverse"):
+        loaded.inverse_transform(loaded.transform(x))
+
+
+def test_a_model_of_scaled_columns_takes_raw_ones(tmp_path):
+    x, queries = skewed(80)
+    (tmp_path / "model").write_bytes(skpca.fit(x, components=3, scaling="standard").to_bytes())
+    loaded, scaler = SparseKernelPCA.load(tmp_path / "model"), StandardScaler().fit(x)
+    same = SparseKernelPCA(3, random_state=0).fit(scaler.transform(x))
+    np.testing.assert_allclose(loaded.transform(queries), same.transform(scaler.transform(queries)), atol=1e-6)
+    np.testing.assert_allclose(scaler.transform(loaded.support_vectors_), same.support_vectors_, atol=1e-5)
+    back = loaded.inverse_transform(loaded.transform(queries))
+    np.testing.assert_allclose(scaler.transform(back), same.inverse_transform(loaded.transform(queries)), atol=1e-3)
+
+
+def test_grid_search_in_a_pipeline():
+    x, y = load_digits(return_X_y=True)
+    pipeline = make_pipeline(StandardScaler(), SparseKernelPCA(10, random_state=0), LinearSVC())
+    grid = {
+        "sparsekernelpca__method": ["greedy", "landmarks", "discriminant"],
+        "sparsekernelpca__n_support": [15, 30],
+        "sparsekernelpca__gamma": [None, 0.01],
+    }
+    search = GridSearchCV(pipeline, grid, cv=2, n_jobs=2, error_score="raise").fit(x[:300], y[:300])
+    assert search.best_score_ > 0.8
+    assert search.best_estimator_[1].support_vectors_.shape[0] == search.best_params_["sparsekernelpca__n_support"]
+
+
+# Inverse.
+
+
+def test_inverse_under_the_linear_kernel_is_that_of_pca():
+    x, queries = skewed(100)
+    ours, theirs = SparseKernelPCA(3, method="exact", kernel="linear", alpha=1e-9).fit(x), PCA(3).fit(x)
+    found = ours.inverse_transform(ours.transform(queries))
+    np.testing.assert_allclose(found, theirs.inverse_transform(theirs.transform(queries)), atol=1e-6)
+
+
+@pytest.mark.parametrize("kernel", ["rbf", "laplacian", "poly", "sigmoid", "cosine"])
+def test_inverse_comes_near(kernel):
+    x, queries = skewed(300)
+    gamma = {"rbf": 0.02, "sigmoid": 1e-3}.get(kernel)
+    pca = SparseKernelPCA(
+        12,
+        method="landmarks",
+        n_support=60,
+        kernel=kernel,
+        gamma=gamma,
+        coef0=0.0 if kernel == "sigmoid" else 1.0,
+        alpha=1e-3,
+        random_state=0,
+    ).fit(x)
+    back = pca.inverse_transform(pca.transform(x))
+    assert np.square(back - x).sum() < 0.5 * np.square(x - x.mean(axis=0)).sum()
+
+
+def test_a_fixed_point_satisfies_its_equation():
+    x, queries = skewed(200)
+    pca = SparseKernelPCA(4, n_support=12, random_state=0).fit(x)
+    back = pca.inverse_transform(pca.transform(queries))
+    again = pca.inverse_transform(pca.transform(queries[:1]))
+    np.testing.assert_allclose(again, back[:1], atol=1e-4)
+
+    def distance(rows):
+        """‖φ(row) − target‖² up to a constant: the target's inner product with φ(row), negated."""
+        parts = pca._model.arrays()
+        weights = parts["mean"] + pca.transform(queries) @ parts["coefficients"].T
+        return -np.einsum("im,im->i", weights, np.exp(-pca.gamma_ * ((rows[:, None] - parts["support"]) ** 2).sum(2)))
+
+    rng = np.random.default_rng(0)
+    for _ in range(5):
+        nearby = back + 0.02 * rng.normal(size=back.shape)
+        assert (distance(nearby) >= distance(back) - 1e-9).mean() > 0.98
+
+
+def test_digits_are_denoised_with_a_twentieth_of_the_points(capsys):
+    """Same components and gamma; their ridge is the best of four on the very rows that are scored."""
+    x = load_digits().data / 16
+    rng = np.random.default_rng(0)
+    order = rng.permutation(len(x))
+    train, clean = x[order[:1000]], x[order[1000:]]
+    noisy = clean + rng.normal(scale=0.25, size=clean.shape)
+
+    def error(estimator):
+        return np.square(estimator.inverse_transform(estimator.transform(noisy)) - clean).mean()
+
+    ridges = (1.0, 0.1, 0.01, 0.005)
+    peers = [KernelPCA(32, kernel="rbf", gamma=0.05, fit_inverse_transform=True, alpha=a).fit(train) for a in ridges]
+    ours = SparseKernelPCA(32, gamma=0.05, n_support=50, random_state=0, max_iter=400).fit(train)
+    found, theirs = error(ours), min(error(peer) for peer in peers)
+    with capsys.disabled():
+        print(f"\nnoise 0.0627, denoised by KernelPCA (1000 points) {theirs:.5f}, by 50 points {found:.5f}")
+    assert len(ours.support_vectors_) * 20 <= len(train) and found < theirs
+
+
+# Novelty.
+
+
+def ring(n, seed=0):
+    rng = np.random.default_rng(seed)
+    angle = rng.uniform(0, 2 * np.pi, n)
+    return np.column_stack([np.cos(angle), np.sin(angle)]) + 0.05 * rng.normal(size=(n, 2))
+
+
+@pytest.mark.parametrize("contamination, share", [("auto", 0.05), (0.1, 0.1), (0.5, 0.5)])
+def test_contamination_is_the_share_of_training_rows_outside(contamination, share):
+    x = ring(400)
+    detector = KernelNovelty(contamination=contamination, random_state=0)
+    labels = detector.fit_predict(x)
+    assert (labels == -1).mean() == pytest.approx(share, abs=0.003)
+    np.testing.assert_array_equal(labels == -1, detector.score_samples(x) < detector.offset_)
+    np.testing.assert_array_equal(detector.decision_function(x), detector.score_samples(x) - detector.offset_)
+
+
+@pytest.mark.parametrize("contamination", [0, -0.1, 0.6, "some", None])
+def test_wrong_contamination_is_named(contamination):
+    with pytest.raises(ValueError, match="contamination"):
+        KernelNovelty(contamination=contamination).fit(ring(50))
+
+
+def test_the_middle_of_a_ring_is_new():
+    detector = KernelNovelty(random_state=0).fit(ring(400))
+    np.testing.assert_array_equal(detector.predict([[1.0, 0.0], [0.0, 0.0], [2.0, 2.0]]), [1, -1, -1])
+
+
+def test_p_values_count_training_rows():
+    x = ring(300)
+    detector = KernelNovelty(random_state=0).fit(x)
+    scores = detector.score_samples(x)
+    queries = ring(50, seed=1)
+    expected = [(1 + (scores <= score).sum()) / 301 for score in detector.score_samples(queries)]
+    np.testing.assert_allclose(detector.p_values(queries), expected)
+
+
+@pytest.mark.parametrize("parameters", [{}, {"method": "l21", "refit": False}, {"method": "threshold", "refit": False}])
+def test_hotelling_is_the_distance_in_units_of_spread(parameters):
+    """Squared Mahalanobis distances of the training rows have mean q, whatever the basis of the components."""
+    x, _ = skewed(300)
+    detector = KernelNovelty(4, n_support=30, random_state=0, **parameters).fit(x)
+    assert detector.hotelling(x).mean() == pytest.approx(detector.n_components_, rel=1e-6)
+
+
+@pytest.mark.parametrize("kernel", ["rbf", "poly", "linear", "cosine"])
+def test_contributions_are_slopes(kernel):
+    x, queries = skewed(100, queries=20)
+    detector = KernelNovelty(3, method="greedy", kernel=kernel, n_support=10, random_state=0).fit(x)
+    step = 1e-5
+    expected = np.column_stack(
+        [
+            (detector.score_samples(queries - step * e) - detector.score_samples(queries + step * e)) / (2 * step)
+            for e in np.eye(x.shape[1])
+        ]
+    )
+    found = detector.contributions(queries)
+    np.testing.assert_allclose(found, expected, atol=1e-6 * np.abs(expected).max())
