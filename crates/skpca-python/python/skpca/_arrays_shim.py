@@ -1,6 +1,7 @@
 """TEMPORARY until the bindings have `Model.arrays`: reads the arrays out of the model's bytes."""
 
 import json
+
 import numpy as np
 
 

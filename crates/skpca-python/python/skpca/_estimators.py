@@ -27,7 +27,9 @@ class SparseKernelPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, KernelM
         "discriminant" (needs `y`). A dict gives a method's own parameters too: ``{"name": "l21", "penalty": 0.1}``.
     kernel : str or dict, default="rbf"
         "rbf", "laplacian", "poly", "sigmoid", "linear", "cosine" or "conformal" (needs `y`), or a dict:
-        ``{"name": "rbf", "gamma": 0.5}``.
+        ``{"name": "rbf", "gamma": 0.5}``. A function of two rows, or "precomputed" (X is the matrix of kernel values,
+        then of those of new rows with the training rows), works with every method but "expansion"; it takes an
+        n_samples x n_samples matrix and cannot be saved to a model file.
     gamma : float or {"median", "mean", "scale"}, default=None
         The kernel's coefficient. None is the median rule for "rbf" and "laplacian", 1 / median (squared) distance of
         two rows, and "scale", 1 / (n_features * X.var()), for "poly" and "sigmoid". KernelPCA's default would
@@ -165,7 +167,7 @@ class SparseKernelPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, KernelM
         """
         X = self._fit(X, y)
         self._inverse = None
-        if not self._has_fixed_point():
+        if not (self._has_fixed_point() or self.__sklearn_tags__().input_tags.pairwise):
             self._inverse = Ridge(alpha=self.alpha).fit(self._model.transform(X), X)
         return self
 
@@ -211,7 +213,7 @@ class SparseKernelPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, KernelM
         elif self._inverse is not None:
             rows = self._inverse.predict(X)
         else:
-            raise NotFittedError("a model that was read from a file has no inverse but under the kernel rbf")
+            raise NotFittedError("models under a precomputed kernel, and but for rbf those from files, have no inverse")
         return rows.astype(X.dtype, copy=False)
 
     def score(self, X, y=None):

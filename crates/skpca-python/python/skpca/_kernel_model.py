@@ -12,7 +12,7 @@ from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_is_fitted, validate_data
 
-from . import _core, _spec
+from . import _core, _given, _spec
 from ._arrays_shim import arrays
 
 
@@ -57,10 +57,11 @@ class KernelModel(BaseEstimator):
     def _fit(self, X, y, **options):
         """Fits the core's model to X, keeps it, and returns X as the core saw it."""
         X, labels = self._training(X, y)
-        model = _core.fit(
+        given = _given.is_given(self.kernel)
+        model = (_given if given else _core).fit(
             X,
             method=_spec.text(_spec.method(self)),
-            kernel=_spec.text(_spec.kernel(self)),
+            kernel=self.kernel if given else _spec.text(_spec.kernel(self)),
             components=self.n_components,
             support=self.n_support,
             fidelity=self.fidelity,
@@ -161,18 +162,19 @@ class KernelModel(BaseEstimator):
 
     def __getstate__(self):
         state = dict(super().__getstate__())
-        if "_model" in state:
+        if isinstance(state.get("_model"), _core.Model):
             state["_model"] = state["_model"].to_bytes()
         return state
 
     def __setstate__(self, state):
-        if "_model" in state:
+        if isinstance(state.get("_model"), bytes):
             state = {**state, "_model": _core.Model.from_bytes(state["_model"])}
         super().__setstate__(state)
 
     def __sklearn_tags__(self):
         tags = super().__sklearn_tags__()
         tags.input_tags.sparse = True
+        tags.input_tags.pairwise = isinstance(self.kernel, str) and self.kernel == "precomputed"
         tags.target_tags.required = _spec.labelled(self)
         return tags
 

@@ -35,7 +35,8 @@ def fields(what, value):
         value = {"name": value}
     if not isinstance(value, dict) or "name" not in value:
         raise ValueError(f'{what} = {value!r}: expected a name, or a dict such as {{"name": "rbf", "gamma": 0.5}}')
-    return {**value, "name": ALIASES.get(value["name"], value["name"])}
+    names = {name: ALIASES.get(value[name], value[name]) for name in ("name", "base") if name in value}
+    return {**value, **names}
 
 
 def kernel(estimator):
@@ -59,12 +60,9 @@ def method(estimator):
 
 def labelled(estimator):
     """Whether a fit looks at labels."""
-    learns = fields("kernel", estimator.kernel)
-    return (
-        learns["name"] == "conformal"
-        and "weights" not in learns
-        or (fields("method", estimator.method)["name"] == "discriminant")
-    )
+    kernel = {} if callable(estimator.kernel) else fields("kernel", estimator.kernel)
+    learns = kernel.get("name") == "conformal" and "weights" not in kernel
+    return learns or fields("method", estimator.method)["name"] == "discriminant"
 
 
 def text(spec):
