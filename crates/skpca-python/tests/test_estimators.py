@@ -4,6 +4,8 @@ import copy
 import doctest
 import importlib
 import pickle
+import subprocess
+import sys
 import warnings
 
 import numpy as np
@@ -165,6 +167,34 @@ def test_not_converging_is_a_warning():
         SparseKernelPCA(2, n_support=3, random_state=0).fit(skewed(80)[0])
 
 
+def test_verbose_shows_progress(capsys):
+    x, _ = digits(200)
+    SparseKernelPCA(method="greedy", n_support=20).fit(x)
+    assert capsys.readouterr().out == ""
+    SparseKernelPCA(method="greedy", n_support=20, verbose=1).fit(x)
+    assert "[SparseKernelPCA] picks" in capsys.readouterr().out
+
+
+def test_an_interrupt_stops_a_long_fit():
+    """In a process of its own, whose main thread is in the fit when the signal comes."""
+    program = """
+import os, signal, threading, time, numpy as np
+from skpca import SparseKernelPCA
+x = np.random.default_rng(0).normal(size=(3000, 30))
+def interrupt():
+    global sent
+    sent = time.monotonic()
+    os.kill(os.getpid(), signal.SIGINT)
+threading.Timer(1.0, interrupt).start()
+try:
+    SparseKernelPCA(10, method={"name": "l1", "tolerance": 1e-14}, n_support=300, max_iter=10**6).fit(x)
+except KeyboardInterrupt:
+    print(time.monotonic() - sent)
+"""
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, timeout=60, check=True)
+    assert float(done.stdout) < 1.0
+
+
 def test_random_state_is_a_seed():
     x, _ = digits(300)
 
@@ -218,7 +248,7 @@ def test_given_kernels_say_what_they_cannot(tmp_path):
         SparseKernelPCA(kernel=rbf).fit(x)
     with pytest.raises(ValueError, match="square"):
         SparseKernelPCA(kernel="precomputed", method="greedy").fit(x)
-    with pytest.raises(ValueError, match="negative eigenvalues"):
+    with pytest.raises(ValueError, match="not PSD"):
         SparseKernelPCA(kernel="precomputed", method="greedy").fit(-rbf_kernel(x))
     matrix = KernelNovelty(kernel="precomputed", method="greedy").fit(rbf_kernel(x))
     with pytest.raises(ValueError, match="k\\(x, x\\)"):

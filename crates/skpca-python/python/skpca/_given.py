@@ -13,7 +13,6 @@ from sklearn.metrics.pairwise import pairwise_kernels
 from sklearn.utils.validation import _check_psd_eigenvalues
 
 from . import _core
-from ._arrays_shim import arrays
 
 
 def is_given(kernel):
@@ -26,7 +25,7 @@ def fit(X, kernel, **options):
     if values.shape[0] != values.shape[1]:
         raise ValueError(f"a precomputed kernel matrix is square, X has shape {values.shape}")
     model = _core.fit(factor(values), kernel="linear", **options)
-    if "rows" not in arrays(model):
+    if "rows" not in model.arrays():
         method = json.loads(model.describe())["method"]["name"]
         raise ValueError(f"the method {method} moves points, a given kernel has samples only: take greedy")
     return Given(model, kernel, X)
@@ -45,8 +44,8 @@ class Given:
 
     def __init__(self, model, kernel, X):
         self.model, self.kernel, self.width = model, kernel, X.shape[1]
-        self.parts = arrays(model)
-        self.points = X[self.parts["rows"].astype(np.intp)] if callable(kernel) else np.empty((0, 0))
+        self.parts = model.arrays()
+        self.points = X[self.parts["rows"]] if callable(kernel) else np.empty((0, 0))
 
     def transform(self, X, single=False):
         return (self.values(X) - self.parts["means"]) @ self.parts["coefficients"]
@@ -63,7 +62,7 @@ class Given:
     def values(self, X):
         """Kernel values of rows with the support."""
         if self.kernel == "precomputed":
-            return X[:, self.parts["rows"].astype(np.intp)]
+            return X[:, self.parts["rows"]]
         return pairwise_kernels(X, self.points, metric=self.kernel)
 
     def p_values(self, scores):

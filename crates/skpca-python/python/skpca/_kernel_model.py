@@ -13,7 +13,6 @@ from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from . import _core, _given, _spec
-from ._arrays_shim import arrays
 
 
 class KernelModel(BaseEstimator):
@@ -69,6 +68,7 @@ class KernelModel(BaseEstimator):
             scaling="none",
             seed=_spec.seed(self.random_state),
             labels=labels,
+            progress=progress(type(self).__name__) if self.verbose else None,
             **options,
         )
         self._adopt(model)
@@ -94,10 +94,10 @@ class KernelModel(BaseEstimator):
 
     def _adopt(self, model):
         """Keeps a model, and says what it is."""
-        parts, about = arrays(model), json.loads(model.describe())
+        parts, about = model.arrays(), json.loads(model.describe())
         self._model = model
         self._frame = parts.get("frame")
-        self.support_ = parts["rows"].astype(np.intp) if "rows" in parts else None
+        self.support_ = parts.get("rows")
         self.support_vectors_ = parts["support"] * parts["scale"] + parts["shift"]
         self.coefficients_ = parts["coefficients"]
         self.explained_variance_ = parts["variances"]
@@ -183,3 +183,17 @@ def double(X):
     """Rows as the core takes them: dense, float64, one after the other. Those that are so already are not copied."""
     X = X.toarray() if hasattr(X, "toarray") else X
     return np.ascontiguousarray(X, dtype=np.float64)
+
+
+def progress(name):
+    """Prints what a fit is at, a line for each tenth of each stage."""
+    shown = None
+
+    def show(stage, fraction):
+        nonlocal shown
+        now = stage, int(10 * fraction)
+        if now != shown:
+            print(f"[{name}] {stage} {fraction:.0%}", flush=True)
+        shown = now
+
+    return show

@@ -9,7 +9,6 @@ import json
 import numpy as np
 
 from . import _core
-from ._arrays_shim import arrays
 
 STEPS = 200
 TOLERANCE = 1e-6
@@ -21,7 +20,7 @@ def applies(model):
 
 def fixed_point(model, features):
     """Pre-images of rows of features under the kernel rbf."""
-    parts, kernel = arrays(model), json.dumps(json.loads(model.describe())["kernel"])
+    parts, kernel = model.arrays(), json.dumps(json.loads(model.describe())["kernel"])
     points = parts["support"]
     weights = targets(parts, features)
     rows = nearest(points, weights @ _core.kernel(kernel, points, points))
