@@ -168,10 +168,10 @@ def test_not_converging_is_a_warning():
 
 
 def test_verbose_shows_progress(capsys):
-    x, _ = digits(200)
+    x, _ = digits(1000)
     SparseKernelPCA(method="greedy", n_support=20).fit(x)
     assert capsys.readouterr().out == ""
-    SparseKernelPCA(method="greedy", n_support=20, verbose=1).fit(x)
+    SparseKernelPCA(method="greedy", n_support=200, verbose=1).fit(x)
     assert "[SparseKernelPCA] picks" in capsys.readouterr().out
 
 

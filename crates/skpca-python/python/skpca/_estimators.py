@@ -166,7 +166,6 @@ class SparseKernelPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, KernelM
             The fitted estimator.
         """
         X = self._fit(X, y)
-        self._inverse = None
         if not (self._has_fixed_point() or self.__sklearn_tags__().input_tags.pairwise):
             self._inverse = Ridge(alpha=self.alpha).fit(self._model.transform(X), X)
         return self
@@ -235,13 +234,9 @@ class SparseKernelPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, KernelM
         captured = np.square(self._along(self._model.transform(X))).sum()
         return float(captured / (captured + self._model.score(X).sum()))
 
-    @classmethod
-    def load(cls, path):  # noqa: D102
-        estimator = super().load(path)
-        estimator._inverse = None
-        return estimator
-
-    load.__func__.__doc__ = KernelModel.load.__doc__
+    def _adopt(self, model):
+        self._inverse = None
+        return super()._adopt(model)
 
     def _has_fixed_point(self):
         return _preimage.applies(self._model)

@@ -59,10 +59,13 @@ def method(estimator):
 
 
 def labelled(estimator):
-    """Whether a fit looks at labels."""
-    kernel = {} if callable(estimator.kernel) else fields("kernel", estimator.kernel)
+    """Whether a fit looks at labels. Asked before parameters are checked, so wrong ones are no error here."""
+    kernel, method = (
+        {"name": value} if isinstance(value, str) else value if isinstance(value, dict) else {}
+        for value in (estimator.kernel, estimator.method)
+    )
     learns = kernel.get("name") == "conformal" and "weights" not in kernel
-    return learns or fields("method", estimator.method)["name"] == "discriminant"
+    return learns or method.get("name") == "discriminant"
 
 
 def text(spec):
