@@ -38,6 +38,8 @@ fn components_are_those_of_all_rows_however_few_were_seen() {
     for method in ["expansion", "expansion,rows=100", "expansion,rows=5000"] {
         let model = fit(&points, method, "rbf,gamma=0.1", 4, Target::Support(8));
         assert!((model.captured() / captured(&points, &model) - 1.0).abs() < 1e-8, "{method}");
+        let seen = model.parts().report.notes.iter().any(|note| note.starts_with("points were moved on"));
+        assert_eq!(seen, method != "expansion,rows=5000", "{method}");
     }
     let with = |rows: usize| {
         fit(&points, &format!("expansion,rows={rows}"), "rbf,gamma=0.1", 4, Target::Support(8)).captured()

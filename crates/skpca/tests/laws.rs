@@ -469,3 +469,16 @@ fn score_gradients_agree_with_differences() {
         }
     }
 }
+
+/// Components whose variance is near rounding: features have it all the same.
+#[test]
+fn the_last_components_of_exact_kernel_pca_are_centred_too() {
+    let points = toys::normal(30, 1, 0);
+    let fit = Fit { method: Spec::new("exact"), components: Some(14), scaling: Scaling::None, ..Fit::default() };
+    let model = fit.run(&points, None, &()).unwrap();
+    let (features, q) = (model.transform(&points, Precision::Double).unwrap(), model.q());
+    for (k, stated) in model.parts().variances.iter().enumerate() {
+        let found = features.iter().skip(k).step_by(q).map(|y| y * y).sum::<f64>() / 30.0;
+        assert!((found / stated - 1.0).abs() < 1e-3, "{k}: {found} {stated}");
+    }
+}

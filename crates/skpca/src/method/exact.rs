@@ -33,7 +33,9 @@ impl Method for Exact {
         let pairs = top_of_kernel(&operator, task.q, Accuracy { trace, ..Accuracy::default() }, task.seed, task.watch)?;
         let mut coefficients = pairs.vectors;
         for (j, value) in pairs.values.iter().enumerate() {
-            coefficients.col_mut(j).iter_mut().for_each(|a| *a /= value.sqrt());
+            // 1ᵀa = 0 is lost to rounding where λ is near the eigenvalue 0 that 1 has, and K is not small along 1.
+            let mean = if task.center { coefficients.col(j).iter().sum::<f64>() / n as f64 } else { 0.0 };
+            coefficients.col_mut(j).iter_mut().for_each(|a| *a = (*a - mean) / value.sqrt());
         }
         let share = if task.center { 1.0 / n as f64 } else { 0.0 };
         let report =

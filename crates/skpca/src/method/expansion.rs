@@ -99,7 +99,10 @@ impl Method for Free {
             Target::Fidelity(fidelity) => search.smallest(fidelity)?,
             Target::Support(_) => search.moved(m)?,
         };
+        let seen = search.problem.x.n();
+        let note = (seen < n && moved.steps > 0).then(|| format!("points were moved on {seen} of {n} rows"));
         let report = Report {
+            notes: note.into_iter().collect(),
             objective: Some(moved.expansion.captured / n as f64),
             rounds: moved.steps,
             converged: moved.converged,
