@@ -71,10 +71,10 @@ class KernelModel(BaseEstimator):
             progress=progress(type(self).__name__) if self.verbose else None,
             **options,
         )
-        self._adopt(model)
+        about = self._adopt(model)
         if not self.report_["converged"]:
-            rounds = self.report_["rounds"]
-            message = f"{self.method} did not converge in {rounds} rounds: raise max_iter or tol, or see report_"
+            what, rounds = about["method"]["name"], self.report_["rounds"]
+            message = f"{what} did not converge in {rounds} rounds: raise max_iter or tol, or see report_"
             warnings.warn(message, ConvergenceWarning, stacklevel=3)
         return X
 
