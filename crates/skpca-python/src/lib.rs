@@ -180,12 +180,12 @@ impl Watch for Listener {
     }
 }
 
-/// Fits a model to the rows of x; labels are the classes of the rows, progress is called with a stage and the share of it
+/// Fits a model to the rows of x; labels are the classes of the rows, names those of the columns, progress is called with a stage and the share of it
 /// that is done.
 #[pyfunction]
 #[pyo3(signature = (x, *, method = "expansion", kernel = "rbf", components = None, support = None, fidelity = None,
                     center = None, scaling = "standard", quantile = 0.95, seed = 0, labels = None,
-                    progress = None))]
+                    names = None, progress = None))]
 #[allow(clippy::too_many_arguments)]
 fn fit(
     py: Python<'_>,
@@ -200,6 +200,7 @@ fn fit(
     quantile: f64,
     seed: u64,
     labels: Option<Vec<i64>>,
+    names: Option<Vec<String>>,
     progress: Option<Py<PyAny>>,
 ) -> PyResult<Model> {
     let target = match (support, fidelity) {
@@ -221,8 +222,8 @@ fn fit(
     let labels = labels.map(Labels::new).transpose().map_err(value_error)?;
     let listener = Listener { progress, last: Mutex::new(Instant::now()), raised: Mutex::new(None) };
     let run = || match &labels {
-        Some(labels) => fit.run_labelled(&points, labels, None, &listener),
-        None => fit.run(&points, None, &listener),
+        Some(labels) => fit.run_labelled(&points, labels, names.clone(), &listener),
+        None => fit.run(&points, names.clone(), &listener),
     };
     let fitted = py.detach(run);
     match listener.raised.into_inner().expect("nobody panics here") {

@@ -1,8 +1,11 @@
 """The estimators: scikit-learn's own checks for every method, containers, files, and what the numbers mean."""
 
+import ast
 import copy
 import doctest
 import importlib
+import importlib.resources
+import inspect
 import pickle
 import subprocess
 import sys
@@ -502,3 +505,30 @@ def test_contributions_are_slopes(kernel):
     )
     found = detector.contributions(queries)
     np.testing.assert_allclose(found, expected, atol=1e-6 * np.abs(expected).max())
+
+
+def test_files_keep_the_names_of_columns(tmp_path):
+    pandas = pytest.importorskip("pandas")
+    x, queries = skewed(60)
+    names = list("abcde")
+    pca = SparseKernelPCA(2, n_support=8).fit(pandas.DataFrame(x, columns=names))
+    pca.save(tmp_path / "model.skpca")
+    again = SparseKernelPCA.load(tmp_path / "model.skpca")
+    assert list(again.feature_names_in_) == names
+    table = pandas.DataFrame(queries, columns=names)
+    np.testing.assert_array_equal(again.transform(table), pca.transform(table))
+    with pytest.raises(ValueError, match="feature names"):
+        again.transform(table.rename(columns={"a": "z"}))
+
+
+def test_stubs_name_what_is_there():
+    text = (importlib.resources.files(skpca) / "_core.pyi").read_text()
+    tree = ast.parse(text)
+    functions = {node.name: node for node in tree.body if isinstance(node, ast.FunctionDef)}
+    assert set(functions) == {name for name in vars(skpca._core) if callable(getattr(skpca._core, name))} - {"Model"}
+    model = next(node for node in tree.body if isinstance(node, ast.ClassDef))
+    methods = {node.name for node in model.body if isinstance(node, ast.FunctionDef)}
+    assert methods == {name for name in vars(skpca._core.Model) if not name.startswith("_")}
+    for name, node in functions.items():
+        told = [argument.arg for argument in node.args.args + node.args.kwonlyargs]
+        assert told == list(inspect.signature(getattr(skpca._core, name)).parameters), name

@@ -19,7 +19,7 @@ def is_given(kernel):
     return callable(kernel) or isinstance(kernel, str) and kernel == "precomputed"
 
 
-def fit(X, kernel, **options):
+def fit(X, kernel, names=None, **options):
     """As `_core.fit`, for rows under a function, or for a matrix of kernel values."""
     values = X if kernel == "precomputed" else pairwise_kernels(X, metric=kernel)
     if values.shape[0] != values.shape[1]:

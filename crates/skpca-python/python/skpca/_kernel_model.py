@@ -68,6 +68,7 @@ class KernelModel(BaseEstimator):
             scaling="none",
             seed=_spec.seed(self.random_state),
             labels=labels,
+            names=list(getattr(self, "feature_names_in_", [])) or None,
             progress=progress(type(self).__name__) if self.verbose else None,
             **options,
         )
