@@ -24,7 +24,7 @@ use crate::bounded::bounded;
 use crate::dense::{self, dot};
 use crate::error::{Error, Result};
 use crate::gram::{Basis, Precision};
-use crate::kernel::conformal::{Conformal, NAME, Stretch, build_base};
+use crate::kernel::conformal::{Conformal, Stretch, build_base, is_unlearned};
 use crate::kernel::rbf::Rbf;
 use crate::kernel::{Bandwidth, Distance, Kernel};
 use crate::labels::Labels;
@@ -66,24 +66,19 @@ enum Solver {
 impl Learner {
     /// What `spec` wishes, if it is a conformal kernel without an f.
     pub(crate) fn new(spec: &Spec, bandwidth: &Bandwidth) -> Result<Option<Learner>> {
-        if spec.name != NAME || spec.fields.contains_key("weights") {
+        if !is_unlearned(spec) {
             return Ok(None);
         }
         let mut fields = Fields::new(spec);
         let delta = bandwidth.named("delta", &mut fields, "median", Distance::Squared)?;
-        let name = fields.choice("solver", &["exact", "positive", "iteration"])?;
-        let solver = match name {
-            "iteration" => Solver::Iteration {
+        let regularisation = |fields: &mut Fields| Ok(fields.positive("regularisation")?.unwrap_or(REGULARISATION));
+        let solver = match fields.choice("solver", &["exact", "positive", "iteration"])? {
+            "exact" => Solver::Exact { regularisation: regularisation(&mut fields)? },
+            "positive" => Solver::Positive { regularisation: regularisation(&mut fields)? },
+            _ => Solver::Iteration {
                 rate: fields.positive("rate")?.unwrap_or(RATE),
                 steps: fields.count("rounds")?.unwrap_or(STEPS),
             },
-            _ => {
-                let regularisation = fields.positive("regularisation")?.unwrap_or(REGULARISATION);
-                match name {
-                    "exact" => Solver::Exact { regularisation },
-                    _ => Solver::Positive { regularisation },
-                }
-            }
         };
         let base = build_base(&mut fields, bandwidth)?;
         fields.finish("kernel parameter")?;
@@ -109,8 +104,8 @@ impl Learner {
         let vectors = support.select(&Random::new(seed, 18).sample(support.n(), VECTORS));
         let e = bumps(&x, &vectors, self.delta);
         check(watch, "scatter of the classes", 0.0)?;
-        let scatter = Scatter::new(&self.base, &x, &labels, e.as_ref())?;
-        let mut xi = scatter.solve(&self.solver, watch)?;
+        let fisher = Fisher::new(&self.base, &x, &labels, e.as_ref())?;
+        let mut xi = fisher.solve(&self.solver, watch)?;
         let f = dense::product(e.as_ref(), column(&xi).as_ref());
         let mean = f.squared_norm_l2() / x.n() as f64;
         if !(mean > 0.0 && mean.is_finite()) {
@@ -122,8 +117,8 @@ impl Learner {
         let negative = f.col(0).iter().filter(|v| **v * sign < 0.0).count();
         let note = format!(
             "classes are apart by J = {:.4} under the conformal kernel, {:.4} under {}; f is negative on {:.0} % of the rows",
-            scatter.ratio(&xi),
-            scatter.ratio(&unit(xi.len())),
+            fisher.ratio(&xi),
+            fisher.ratio(&unit(xi.len())),
             self.base.spec().name,
             100.0 * negative as f64 / x.n() as f64
         );
@@ -134,14 +129,15 @@ impl Learner {
 
 /// Rows to learn from: a uniform sample, and two rows of every class that it would miss (where classes are not too many).
 fn sample(labels: &Labels, seed: u64) -> Vec<usize> {
-    let mut rows = Random::new(seed, 17).sample(labels.n(), ROWS);
-    if rows.len() == labels.n() || labels.classes() > ROWS / 4 {
-        return rows;
+    let drawn = Random::new(seed, 17).sample(labels.n(), ROWS);
+    if drawn.len() == labels.n() || labels.classes() > ROWS / 4 {
+        return drawn;
     }
-    let mut counts = labels.select(&rows).counts();
+    let mut counts = labels.select(&drawn).counts();
+    let mut rows = drawn.clone();
     for row in 0..labels.n() {
         let class = labels.of(row);
-        if counts[class] < 2 && rows.binary_search(&row).is_err() {
+        if counts[class] < 2 && drawn.binary_search(&row).is_err() {
             counts[class] += 1;
             rows.push(row);
         }
@@ -162,13 +158,13 @@ fn bumps(x: &Points, vectors: &Points, delta: f64) -> Mat<f64> {
 }
 
 /// `EᵀB₀E` and `EᵀW₀E`
-struct Scatter {
+struct Fisher {
     between: Mat<f64>,
     within: Mat<f64>,
 }
 
-impl Scatter {
-    fn new(kernel: &Arc<dyn Kernel>, x: &Points, labels: &Labels, e: MatRef<f64>) -> Result<Scatter> {
+impl Fisher {
+    fn new(kernel: &Arc<dyn Kernel>, x: &Points, labels: &Labels, e: MatRef<f64>) -> Result<Fisher> {
         let size = e.ncols();
         let rows: Vec<usize> = (0..x.n()).collect();
         let all = quadratic_form(kernel, x, &rows, e);
@@ -185,14 +181,13 @@ impl Scatter {
         dense::add_transposed_product(&mut within, e, weighted.as_ref());
         let n = x.n() as f64;
         let symmetric = |a: &dyn Fn(usize, usize) -> f64| Mat::from_fn(size, size, |i, j| 0.5 * (a(i, j) + a(j, i)));
-        let scatter = Scatter {
+        let fisher = Fisher {
             between: symmetric(&|i, j| classes[(i, j)] - all[(i, j)] / n),
             within: symmetric(&|i, j| within[(i, j)] - classes[(i, j)]),
         };
-        let trace = |a: &Mat<f64>| (0..size).map(|i| a[(i, i)]).sum::<f64>();
-        let total = trace(&within);
-        match (trace(&scatter.within) > ROUNDING * total, trace(&scatter.between) > ROUNDING * total) {
-            (true, true) => Ok(scatter),
+        let least = ROUNDING * dense::trace(&within);
+        match (dense::trace(&fisher.within) > least, dense::trace(&fisher.between) > least) {
+            (true, true) => Ok(fisher),
             (false, _) => Err(no_scatter()),
             (_, false) => Err(Error::NoVariance { why: "the means of all classes coincide".into() }),
         }
@@ -214,7 +209,7 @@ impl Scatter {
     /// `EᵀW₀E + ρ I`
     fn regularised(&self, regularisation: f64) -> Mat<f64> {
         let size = self.within.nrows();
-        let mean = (0..size).map(|i| self.within[(i, i)]).sum::<f64>() / size as f64;
+        let mean = dense::trace(&self.within) / size as f64;
         let add = |i, j| if i == j { regularisation * mean } else { 0.0 };
         Mat::from_fn(size, size, |i, j| self.within[(i, j)] + add(i, j))
     }
@@ -222,8 +217,7 @@ impl Scatter {
     fn exact(&self, regularisation: f64) -> Result<Vec<f64>> {
         let l = dense::cholesky(self.regularised(regularisation).as_ref()).ok_or_else(no_scatter)?;
         let mut between = self.between.clone();
-        dense::solve_lower(l.as_ref(), between.as_mut());
-        dense::divide_by_transposed(between.as_mut(), l.as_ref());
+        dense::whiten(l.as_ref(), &mut between);
         let (_, vectors) = dense::eigen(between.as_ref())?;
         let mut xi = column(vectors.col_as_slice(0));
         dense::solve_lower_transposed(l.as_ref(), xi.as_mut());
@@ -312,4 +306,22 @@ fn times(a: &Mat<f64>, x: &[f64]) -> Vec<f64> {
 
 fn quadratic(a: &Mat<f64>, x: &[f64]) -> f64 {
     dot(&times(a, x), x)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_sample_has_every_class_and_no_row_twice() {
+        // Rare classes at both ends and in between, two rows each.
+        let class = |i: usize| if i % 1000 < 2 { 1 + i / 1000 } else { 0 };
+        let labels = Labels::new((0..20_000).map(class)).unwrap();
+        for seed in 0..20 {
+            let rows = sample(&labels, seed);
+            assert!(rows.windows(2).all(|pair| pair[0] < pair[1]), "{seed}");
+            assert!(labels.select(&rows).counts().iter().all(|&count| count >= 2), "{seed}");
+            assert!(rows.len() < ROWS + 2 * labels.classes(), "{seed}");
+        }
+    }
 }

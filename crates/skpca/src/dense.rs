@@ -62,6 +62,17 @@ pub(crate) fn divide_by_transposed(b: MatMut<f64>, l: MatRef<f64>) {
     solve_lower_triangular_in_place(l, b.transpose_mut(), Par::Seq);
 }
 
+/// `L⁻¹ A L⁻ᵀ` in place.
+pub(crate) fn whiten(l: MatRef<f64>, a: &mut Mat<f64>) {
+    solve_lower(l, a.as_mut());
+    divide_by_transposed(a.as_mut(), l);
+}
+
+/// The sum of the diagonal.
+pub(crate) fn trace(a: &Mat<f64>) -> f64 {
+    (0..a.nrows()).map(|i| a[(i, i)]).sum()
+}
+
 /// The lower Cholesky factor, or nothing where the matrix is not positive definite.
 pub(crate) fn cholesky(a: MatRef<f64>) -> Option<Mat<f64>> {
     Some(a.llt(Side::Lower).ok()?.L().to_owned())

@@ -118,13 +118,20 @@ impl Fit {
 
     /// Whether a fit looks at labels: it is refused without them.
     pub fn labelled(&self) -> Result<bool> {
-        let learns = self.kernel.name == conformal::NAME && !self.kernel.fields.contains_key("weights");
-        Ok(learns || method::entry(&self.method)?.labelled)
+        Ok(self.needs_labels()?.is_some())
+    }
+
+    /// What of a fit looks at labels, method or kernel, and its name.
+    fn needs_labels(&self) -> Result<Option<(&'static str, &str)>> {
+        Ok(match method::entry(&self.method)?.labelled {
+            true => Some(("method", &self.method.name)),
+            false => conformal::is_unlearned(&self.kernel).then_some(("kernel", &self.kernel.name)),
+        })
     }
 
     /// Fits a model to `points`.
     pub fn run(&self, points: &Points, names: Option<Vec<String>>, watch: &dyn Watch) -> Result<Model> {
-        self.with(points, None, names, watch)
+        self.run_with(points, None, names, watch)
     }
 
     /// Fits a model to `points` of known classes. Labels matter to the method `discriminant` and the kernel `conformal`.
@@ -136,12 +143,12 @@ impl Fit {
         watch: &dyn Watch,
     ) -> Result<Model> {
         match labels.n() == points.n() {
-            true => self.with(points, Some(labels), names, watch),
+            true => self.run_with(points, Some(labels), names, watch),
             false => Err(Error::parameter("labels", labels.n(), &format!("one for each of the {} rows", points.n()))),
         }
     }
 
-    fn with(
+    fn run_with(
         &self,
         points: &Points,
         labels: Option<&Labels>,
@@ -156,11 +163,7 @@ impl Fit {
         if let Some(Target::Support(m)) = self.target.filter(|t| matches!(t, Target::Support(m) if *m > n)) {
             return Err(Error::parameter("support", m, &format!("at most the {n} rows there are")));
         }
-        if labels.is_none() && self.labelled()? {
-            let (what, name) = match method::entry(&self.method)?.labelled {
-                true => ("method", &self.method.name),
-                false => ("kernel", &self.kernel.name),
-            };
+        if let Some((what, name)) = self.needs_labels()?.filter(|_| labels.is_none()) {
             return Err(Error::parameter(what, name, "labels with it: the class of each row"));
         }
         let columns = Columns::fit(points, names, self.scaling)?;
@@ -239,7 +242,7 @@ impl Fit {
                 (Some(rows), support, fidelity)
             }
             Support::Points(points) => {
-                let fidelity = task.fidelity_of(&points, &expansion)?;
+                let fidelity = stated.map_or_else(|| task.fidelity_of(&points, &expansion), Ok)?;
                 (None, points.select(&expansion.kept), fidelity)
             }
         };

@@ -91,11 +91,10 @@ impl Span {
         check(watch, "covariance", 1.0)?;
         let mut mean = Mat::from_fn(m, 1, |i, _| sums[i] / n);
         if !whiten {
-            dense::solve_lower(l.as_ref(), c.as_mut());
-            dense::divide_by_transposed(c.as_mut(), l.as_ref());
+            dense::whiten(l.as_ref(), &mut c);
             dense::solve_lower(l.as_ref(), mean.as_mut());
         }
-        let residual_trace = (trace - (0..m).map(|i| c[(i, i)]).sum::<f64>()).max(0.0);
+        let residual_trace = (trace - dense::trace(&c)).max(0.0);
         if !center {
             mean.fill(0.0);
         }
@@ -309,8 +308,7 @@ mod tests {
         let basis = Basis::new(kernel, support);
         let (rows, _) = covariance(&basis, &points, Some(l.as_ref()), &());
         let (mut sum, _) = covariance(&basis, &points, None, &());
-        dense::solve_lower(l.as_ref(), sum.as_mut());
-        dense::divide_by_transposed(sum.as_mut(), l.as_ref());
+        dense::whiten(l.as_ref(), &mut sum);
         for j in 0..10 {
             for i in j..10 {
                 assert!((rows[(i, j)] - sum[(i, j)]).abs() < 1e-7 * rows[(0, 0)], "{i} {j}");

@@ -34,9 +34,9 @@ fn cases() -> Vec<(Spec, Spec)> {
     methods().iter().flat_map(|m| kernels().into_iter().map(move |k| (m.clone(), k))).collect()
 }
 
-fn fit(method: &Spec, kernel: &Spec, points: &Points, m: usize) -> Model {
+fn wish(method: &Spec, kernel: &Spec, m: usize) -> Fit {
     let target = if method.name == "exact" { None } else { Some(Target::Support(m)) };
-    let fit = Fit {
+    Fit {
         method: method.clone(),
         kernel: kernel.clone(),
         components: Some(2),
@@ -45,8 +45,11 @@ fn fit(method: &Spec, kernel: &Spec, points: &Points, m: usize) -> Model {
         center: Some(true),
         scaling: Scaling::None,
         ..Fit::default()
-    };
-    fit.run(points, None, &()).unwrap_or_else(|error| panic!("{method} {kernel}: {error}"))
+    }
+}
+
+fn fit(method: &Spec, kernel: &Spec, points: &Points, m: usize) -> Model {
+    wish(method, kernel, m).run(points, None, &()).unwrap_or_else(|error| panic!("{method} {kernel}: {error}"))
 }
 
 fn bytes(model: &Model) -> Vec<u8> {
@@ -440,17 +443,8 @@ fn score_gradients_agree_with_differences() {
     let points = toys::parabola(4);
     let queries = toys::normal(6, 2, 1);
     for (method, kernel) in cases() {
-        let target = (method.name != "exact").then_some(Target::Support(12));
         // Scaled columns: gradients are per unit of the input.
-        let fit = Fit {
-            method: method.clone(),
-            kernel: kernel.clone(),
-            components: Some(2),
-            target,
-            center: Some(true),
-            scaling: Scaling::Minmax,
-            ..Fit::default()
-        };
+        let fit = Fit { scaling: Scaling::Minmax, ..wish(&method, &kernel, 12) };
         let model = fit.run(&points, None, &()).unwrap();
         let gradient = model.score_gradient(&queries).unwrap();
         let size = gradient.iter().fold(0.0_f64, |m, g| m.max(g.abs()));

@@ -11,7 +11,12 @@ use crate::error::{Error, Result};
 use crate::points::Points;
 use crate::spec::{Fields, Spec};
 
-pub(crate) const NAME: &str = "conformal";
+const NAME: &str = "conformal";
+
+/// Whether a spec wishes for a conformal kernel and leaves f to labels.
+pub(crate) fn is_unlearned(spec: &Spec) -> bool {
+    spec.name == NAME && !spec.fields.contains_key("weights")
+}
 
 pub(super) const ENTRY: Entry = Entry {
     name: NAME,

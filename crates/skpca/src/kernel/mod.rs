@@ -120,10 +120,6 @@ pub(crate) fn build_with(spec: &Spec, bandwidth: &Bandwidth) -> Result<Arc<dyn K
     Ok(kernel)
 }
 
-fn dot(x: &[f64], z: &[f64]) -> f64 {
-    x.iter().zip(z).map(|(a, b)| a * b).sum()
-}
-
 #[cfg(test)]
 impl Entry {
     /// A kernel over points like these; one that is learned from labels is given an f that changes its sign.

@@ -3,7 +3,8 @@
 use std::sync::Arc;
 
 use super::bandwidth::Distance;
-use super::{Entry, Form, Kernel, Outer, dot};
+use super::{Entry, Form, Kernel, Outer};
+use crate::dense::dot;
 use crate::error::Error;
 use crate::spec::Spec;
 

@@ -59,11 +59,9 @@ impl Active {
         let roots: Vec<f64> = weights.iter().map(|w| w.sqrt()).collect();
         let l = root(&self.k, &roots, self.noise).ok_or_else(unsolvable)?;
         let mut x = Mat::from_fn(m, m, |i, j| roots[i] * self.g[(i, j)] * roots[j]);
-        dense::solve_lower(l.as_ref(), x.as_mut());
-        dense::divide_by_transposed(x.as_mut(), l.as_ref());
+        dense::whiten(l.as_ref(), &mut x);
         let determinant = 2.0 * (0..m).map(|i| l[(i, i)].ln()).sum::<f64>();
-        let explained = (0..m).map(|i| x[(i, i)]).sum::<f64>();
-        Ok(-0.5 * (self.n * determinant + (self.trace - explained / self.noise) / self.noise))
+        Ok(-0.5 * (self.n * determinant + (self.trace - dense::trace(&x) / self.noise) / self.noise))
     }
 
     /// `S_ij` and `Q_ij`. `σ²C⁻¹f_a = Σ_b E_ba f_b`; column a of E is of `√W B⁻¹ √W⁻¹`, or of `I − √W B⁻¹ √W K/σ²` where

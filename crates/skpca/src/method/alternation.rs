@@ -369,7 +369,7 @@ impl<'a> Alternation<'a> {
 
     /// `½ tr T + ½ tr AᵀGA + penalty`
     fn without_p(&self, a: &Mat<f64>, penalties: &[f64]) -> f64 {
-        let trace: f64 = (0..self.t.nrows()).map(|i| self.t[(i, i)]).sum();
+        let trace = dense::trace(self.t);
         0.5 * trace
             + 0.5 * inner(a, &dense::product(self.gram.as_ref(), a.as_ref()))
             + self.cost(a, penalties).iter().sum::<f64>()
@@ -554,7 +554,7 @@ mod tests {
             dual += shrink * dot(&p, &(t * (&p - &v))) - 0.5 * shrink * shrink * residual;
             cost += own;
         }
-        let trace: f64 = (0..t.nrows()).map(|i| t[(i, i)]).sum();
+        let trace = dense::trace(t);
         let dot = |x: &Mat<f64>, y: &Mat<f64>| (x.transpose() * y).diagonal().column_vector().sum();
         let ridge = 0.5 * features * dot(&v, &v) + 0.5 * coefficients * dot(a, a);
         let objective = 0.5 * trace - dot(&v, &(t * p)) + 0.5 * dot(&v, &(t * &v)) + ridge + cost;

@@ -95,11 +95,10 @@ impl Discriminant {
         let roots = Mat::from_fn(m, counts.len(), |i, c| (counts[c] as f64).sqrt() * means[(i, c)]);
         let mut within = scatter.clone();
         dense::subtract_product(within.as_mut(), roots.as_ref(), roots.transpose());
-        let traces = [scatter, &within].map(|a| (0..m).map(|i| a[(i, i)]).sum::<f64>());
-        if traces[1] <= ROUNDING * traces[0] {
+        let trace = dense::trace(&within);
+        if trace <= ROUNDING * dense::trace(scatter) {
             return Err(Error::NoVariance { why: NOTHING_WITHIN.into() });
         }
-        let trace = traces[1];
         (0..m).for_each(|i| within[(i, i)] += self.regularisation * trace / m as f64);
         let l = dense::cholesky(within.as_ref()).ok_or_else(|| Error::NoVariance { why: NOTHING_WITHIN.into() })?;
         // The overall mean is that of `scatter` unless that was not centred.
@@ -108,7 +107,7 @@ impl Discriminant {
         let mut apart = Mat::from_fn(m, counts.len(), |i, c| (counts[c] as f64).sqrt() * (means[(i, c)] - overall[i]));
         dense::solve_lower(l.as_ref(), apart.as_mut());
         let between = dense::product(apart.as_ref(), apart.transpose());
-        let trace = (0..m).map(|i| between[(i, i)]).sum();
+        let trace = dense::trace(&between);
         let pairs = top(&between, q, Accuracy { trace, ..Accuracy::default() }, 0, &())?;
         if pairs.values.is_empty() {
             return Err(Error::NoVariance { why: "the means of all classes coincide".into() });

@@ -23,8 +23,8 @@ use super::{kmeans, search};
 use crate::blocks;
 use crate::dense::{self, dot};
 use crate::error::{Error, Result};
-use crate::factor::gram;
-use crate::gram::{Basis, Precision};
+use crate::factor;
+use crate::gram::{self, Basis, Precision};
 use crate::kernel::Kernel;
 use crate::points::Points;
 use crate::random::Random;
@@ -93,7 +93,7 @@ impl Method for Free {
         let leading = task.q.min(values.len());
         let start = Choice::new(part, &factor, &values[..leading], m, EXCHANGES);
         let rows = Random::new(task.seed, 19).sample(n, self.rows.max(10 * m));
-        let problem = Problem::new(task, task.points.select(&rows));
+        let problem = Problem::new(task.kernel, task.points.select(&rows), task.q, task.center);
         let search = Search { method: self, task, start, problem, spanning: part.points.select(&factor.pivots) };
         let moved = match task.aim() {
             Target::Fidelity(fidelity) => search.smallest(fidelity)?,
@@ -230,11 +230,7 @@ struct Problem<'a> {
 }
 
 impl<'a> Problem<'a> {
-    fn new(task: &'a Task<'a>, x: Points<'static>) -> Problem<'a> {
-        Problem::over(task.kernel, x, task.q, task.center)
-    }
-
-    fn over(kernel: &'a Arc<dyn Kernel>, x: Points<'static>, q: usize, center: bool) -> Problem<'a> {
+    fn new(kernel: &'a Arc<dyn Kernel>, x: Points<'static>, q: usize, center: bool) -> Problem<'a> {
         let (mean, n) = (x.mean(), x.n() as f64);
         let column = |k: usize| x.rows().map(move |row| row[k]);
         let varies = |k: usize| column(k).any(|v| v != x.row(0)[k]);
@@ -295,7 +291,7 @@ impl<'a> Problem<'a> {
     /// How far from depending on each other points are: the least share of a squared length that is not in the span of those
     /// before it.
     fn apart(&self, z: &Points<'static>) -> f64 {
-        let k = gram(self.kernel, z);
+        let k = factor::gram(self.kernel, z);
         let Some(l) = dense::cholesky(k.as_ref()) else { return 0.0 };
         (0..z.n()).map(|i| l[(i, i)] * l[(i, i)] / k[(i, i)]).fold(1.0, f64::min)
     }
@@ -378,7 +374,7 @@ fn remember(memory: &mut Vec<(Vec<f64>, Vec<f64>)>, moved: Vec<f64>, fallen: Vec
 /// f of each point under a conformal kernel, 1 under any other.
 fn stretches(kernel: &Arc<dyn Kernel>, points: &Points) -> Vec<f64> {
     match kernel.conformal() {
-        Some(conformal) => points.rows().map(|row| conformal.stretch.at(row)).collect(),
+        Some(conformal) => gram::stretches(conformal, points),
         None => vec![1.0; points.n()],
     }
 }
@@ -414,7 +410,7 @@ mod tests {
     use crate::toys;
 
     fn problem<'a>(kernel: &'a Arc<dyn Kernel>, x: &Points, center: bool) -> Problem<'a> {
-        Problem::over(kernel, x.slice(0..x.n()).into_owned(), 2, center)
+        Problem::new(kernel, x.slice(0..x.n()).into_owned(), 2, center)
     }
 
     #[test]
