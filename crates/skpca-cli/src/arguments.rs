@@ -1,9 +1,11 @@
 //! The flags, and the help that teaches them.
 
 use std::path::PathBuf;
+use std::time::Duration;
 
 use clap::{Args, Parser, Subcommand};
-use skpca::{Fit, Scaling, Spec};
+use clap_complete::Shell;
+use skpca::{Fit, Scaling, Spec, Target};
 
 /// Sparse kernel PCA: non-linear features and novelty scores from a model of a few points.
 ///
@@ -13,11 +15,18 @@ use skpca::{Fit, Scaling, Spec};
 ///   skpca score model.skpca new.csv
 ///   skpca transform model.skpca new.csv -o features.parquet
 ///
+/// Which method suits your table? Try them all, and look at one page:
+///
+///   skpca compare train.csv -o report.html
+///
 /// Tables are CSV (plain or .gz, `-` for standard input), TSV, Parquet, Arrow IPC (.arrow, .feather) or .npy.
 /// Exit codes: 0 done, 1 the run failed, 2 the call was wrong.
 #[derive(Parser)]
 #[command(name = "skpca", version, verbatim_doc_comment)]
 pub struct Arguments {
+    /// Say nothing but results and errors: no progress, notes or summaries
+    #[arg(long, global = true)]
+    pub quiet: bool,
     #[command(subcommand)]
     pub command: Command,
 }
@@ -42,10 +51,27 @@ pub enum Command {
         /// One JSON object instead of text
         #[arg(long)]
         json: bool,
+        /// Also draw it: a page with its variances, support, scores and (for two columns) its contours
+        #[arg(long, value_name = "FILE")]
+        html: Option<PathBuf>,
     },
-    /// Fit every method to two built-in sets and compare them
+    /// Fit every method to a table in many sizes; one table, one page, one recommendation
+    #[command(after_help = COMPARE_HELP)]
+    Compare(CompareArguments),
+    /// Compare every method on two built-in sets and draw the page: the first thing to try
     Demo {
-        /// Also write the sets (CSV) and the models into this directory
+        /// Directory for the page; with it the sets (CSV) and the models are kept too [default: the page alone, here]
+        #[arg(short, long, value_name = "DIR")]
+        output: Option<PathBuf>,
+    },
+    /// Completions for your shell, on standard output: `skpca completions bash > …/bash-completion/completions/skpca`
+    Completions {
+        /// The shell
+        shell: Shell,
+    },
+    /// Manual pages, generated from the flags: one on standard output, or one a command into a directory
+    Man {
+        /// Directory for skpca.1, skpca-fit.1, …
         #[arg(short, long, value_name = "DIR")]
         output: Option<PathBuf>,
     },
@@ -70,28 +96,15 @@ pub struct TableArguments {
     pub threads: Option<u16>,
 }
 
+/// What fits have in common, whatever their method.
 #[derive(Args)]
-pub struct FitArguments {
-    #[command(flatten)]
-    pub table: TableArguments,
-    /// Where the model goes
-    #[arg(short, long, value_name = "MODEL")]
-    pub output: PathBuf,
-    /// How the support is chosen: NAME or NAME,key=value,…
-    #[arg(long, default_value_t = Fit::default().method, value_name = "NAME[,k=v…]")]
-    pub method: Spec,
+pub struct CommonArguments {
     /// Kernel: NAME or NAME,key=value,…
     #[arg(long, default_value = "rbf", value_name = "NAME[,k=v…]")]
     pub kernel: Spec,
     /// Number of components [default: 10, or the rank if that is lower]
     #[arg(short = 'q', long, value_name = "Q", allow_negative_numbers = true)]
     pub components: Option<usize>,
-    /// How small: keep this many points
-    #[arg(long, value_name = "M", conflicts_with = "fidelity", allow_negative_numbers = true)]
-    pub support: Option<usize>,
-    /// How good: the fewest points that capture this share of what exact kernel PCA captures [default: 0.95]
-    #[arg(long, value_name = "F", allow_negative_numbers = true)]
-    pub fidelity: Option<f64>,
     /// Centre the features [default: centred, but for the method likelihood]
     #[arg(long, conflicts_with = "no_center")]
     pub center: bool,
@@ -107,6 +120,41 @@ pub struct FitArguments {
     /// Everything random depends on this number alone
     #[arg(long, default_value_t = 0, value_name = "S", allow_negative_numbers = true)]
     pub seed: u64,
+}
+
+impl CommonArguments {
+    pub fn fit(&self, method: Spec, target: Option<Target>) -> Fit {
+        Fit {
+            method,
+            target,
+            kernel: self.kernel.clone(),
+            components: self.components,
+            center: (self.center || self.no_center).then_some(self.center),
+            scaling: self.scale,
+            quantile: self.quantile,
+            seed: self.seed,
+        }
+    }
+}
+
+#[derive(Args)]
+pub struct FitArguments {
+    #[command(flatten)]
+    pub table: TableArguments,
+    /// Where the model goes
+    #[arg(short, long, value_name = "MODEL")]
+    pub output: PathBuf,
+    /// How the support is chosen: NAME or NAME,key=value,…
+    #[arg(long, default_value_t = Fit::default().method, value_name = "NAME[,k=v…]")]
+    pub method: Spec,
+    #[command(flatten)]
+    pub common: CommonArguments,
+    /// How small: keep this many points
+    #[arg(long, value_name = "M", conflicts_with = "fidelity", allow_negative_numbers = true)]
+    pub support: Option<usize>,
+    /// How good: the fewest points that capture this share of what exact kernel PCA captures [default: 0.95]
+    #[arg(long, value_name = "F", allow_negative_numbers = true)]
+    pub fidelity: Option<f64>,
     /// Refuse a fit that needs more memory than this, such as 8GB [default: what is free]
     #[arg(long, value_name = "SIZE", value_parser = crate::memory::parse)]
     pub memory: Option<usize>,
@@ -114,6 +162,51 @@ pub struct FitArguments {
     #[arg(long)]
     pub json: bool,
 }
+
+#[derive(Args)]
+pub struct CompareArguments {
+    #[command(flatten)]
+    pub table: TableArguments,
+    /// Where the page goes: one HTML file that needs no network
+    #[arg(short, long, value_name = "FILE")]
+    pub output: Option<PathBuf>,
+    /// Sizes to ask of every method [default: 1, 2, 5 and 10 times the number of components]
+    #[arg(long, value_name = "M", num_args = 1.., value_delimiter = ',', allow_negative_numbers = true)]
+    pub support: Vec<usize>,
+    /// How good a model should be; every method is also asked for the fewest points that hold it [default: 0.95]
+    #[arg(long, value_name = "F", allow_negative_numbers = true)]
+    pub fidelity: Option<f64>,
+    /// Methods to try, NAME or NAME,key=value (separate with spaces) [default: all that apply]
+    #[arg(long, value_name = "NAME[,k=v…]", num_args = 1..)]
+    pub methods: Vec<Spec>,
+    #[command(flatten)]
+    pub common: CommonArguments,
+    /// Share of the rows that no fit sees and that models are judged on, 10,000 rows at most
+    #[arg(long, default_value_t = 0.25, value_name = "SHARE", allow_negative_numbers = true)]
+    pub hold_out: f64,
+    /// Judge models on this table instead: all rows of DATA are fitted
+    #[arg(long, value_name = "TABLE", conflicts_with = "hold_out")]
+    pub test: Option<String>,
+    /// Time to spend, such as 90s, 5m or 1h: what does not fit in is listed
+    #[arg(long, default_value = "60s", value_name = "TIME", value_parser = crate::compare::budget::parse)]
+    pub budget: Duration,
+    /// Keep every model in this directory, and in rows.csv which rows were held out
+    #[arg(long, value_name = "DIR")]
+    pub keep: Option<PathBuf>,
+    /// One JSON object instead of text
+    #[arg(long)]
+    pub json: bool,
+}
+
+/// What `compare` does with labels.
+const COMPARE_HELP: &str = "\
+A column named by --label is not a feature; only discriminant (and the kernel conformal) see it when fitting. It judges\n\
+models on the rows held out: by the accuracy of the nearest neighbour and of a linear classifier on their features, and,\n\
+with two classes, by how well the novelty score tells the rarer one (area under the ROC curve).\n\n\
+Examples:\n  \
+skpca compare train.csv -o report.html\n  \
+skpca compare train.csv --label class -q 20 --support 20,50,100 --budget 5m -o report.html\n  \
+skpca compare train.csv --methods greedy l21 expansion,restarts=3 --fidelity 0.99 --json";
 
 #[derive(Args)]
 pub struct ApplyArguments {

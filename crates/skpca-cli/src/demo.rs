@@ -1,109 +1,87 @@
-//! `skpca demo`: the two toy sets of the papers, every method that needs no labels, one table.
+//! `skpca demo`: every method on the two toy sets of the papers, and the page.
 
-use std::io::Write;
 use std::path::Path;
-use std::time::Instant;
+use std::time::Duration;
 
-use skpca::method::METHODS;
-use skpca::{Fit, Model, Points, Precision, Scaling, Spec, Target, toys};
+use skpca::{Fit, Points, Scaling, toys};
 
+use crate::compare::budget::Budget;
+use crate::compare::{Comparison, Data, Plan, applicable, compare, report};
 use crate::failure::Failure;
-use crate::fit::write_model;
-use crate::table;
+use crate::progress::Bar;
+use crate::{page, table};
 
-/// Sizes that each sparse method is asked for, beside its default fidelity.
-const SIZES: [usize; 2] = [10, 20];
+/// Far more than it takes: nothing is left out on a slow machine.
+const BUDGET: Duration = Duration::from_secs(600);
+/// Few, so that the tables fit on a screen each.
+const SIZES: [usize; 2] = [5, 10];
+const PAGE: &str = "skpca-demo.html";
 
-pub fn run(directory: Option<&Path>) -> Result<(), Failure> {
+pub fn run(directory: Option<&Path>, quiet: bool) -> Result<(), Failure> {
     if let Some(directory) = directory {
         std::fs::create_dir_all(directory)
             .map_err(|error| Failure::Run(format!("{}: {error}", directory.display())))?;
     }
-    let mut out = std::io::stdout().lock();
-    writeln!(out, "Kernel PCA keeps every training point. How few are enough?\n")?;
-    for (name, about, points) in [
-        ("clusters", "three Gaussian clusters, 90 points in the plane", toys::clusters(0)),
-        ("parabola", "y = x² + noise, 500 points in the plane", toys::parabola(0)),
-    ] {
-        writeln!(out, "{name}: {about}; rbf kernel, median rule, 5 components\n")?;
-        writeln!(
-            out,
-            "  {:<12} {:<15} {:>6} {:>9} {:>9} {:>9} {:>11}",
-            "method", "asked for", "points", "fidelity", "captured", "fit", "query"
-        )?;
-        for (method, target) in cases() {
-            let row = case(name, &points, method, target, directory)?;
-            writeln!(out, "{row}")?;
-        }
-        if let Some(directory) = directory {
-            let file = directory.join(format!("{name}.csv"));
-            table::write(file.to_str(), &["x".to_string(), "y".to_string()], points.n(), points.values())?;
-        }
-        writeln!(out)?;
+    if !quiet {
+        println!("Kernel PCA keeps every training point. How few are enough?\n");
     }
-    writeln!(out, "fidelity: variance captured, as a share of what exact kernel PCA captures with all points.")?;
-    writeln!(out, "captured: the same as a share of all variance in feature space. query: time to score one row.")?;
-    match directory {
-        Some(directory) => {
-            writeln!(out, "\nSets and models are in {}. Look into one: skpca inspect MODEL", directory.display())?
+    let sets = [
+        ("clusters", "three Gaussian clusters in the plane", toys::clusters(0)),
+        ("parabola", "y = x² + noise", toys::parabola(0)),
+    ];
+    let mut comparisons = Vec::new();
+    for (name, about, points) in sets {
+        let comparison = of_set(name, about, points, directory, quiet)?;
+        if !quiet {
+            report::print(&comparison)?;
+            println!();
         }
-        None => writeln!(
-            out,
-            "\nNext: skpca fit YOUR.csv -o model.skpca --support 50, then skpca score model.skpca YOUR.csv"
-        )?,
+        comparisons.push(comparison);
+    }
+    let file = directory.map_or_else(|| PAGE.into(), |directory| directory.join(PAGE));
+    page::write(&file, &page::of_comparisons(&comparisons.iter().collect::<Vec<_>>())?)?;
+    if !quiet {
+        println!("The page is {}: open it in a browser. Look at how few points", file.display());
+        println!(
+            "reach the dashed line of exact kernel PCA, and at the contours of the components and of the novelty score."
+        );
+        if let Some(directory) = directory {
+            println!("Sets and models are in {}: skpca inspect MODEL tells of one.", directory.display());
+        }
+        println!("\nNext, with a table of yours: skpca compare YOUR.csv -o report.html");
     }
     Ok(())
 }
 
-fn cases() -> Vec<(&'static str, Option<Target>)> {
-    let sparse = METHODS.iter().filter(|entry| entry.name != "exact" && !entry.labelled);
-    let targets = SIZES.map(Target::Support).into_iter().chain([Target::Fidelity(0.95), Target::Fidelity(0.99)]);
-    let grid = sparse.flat_map(move |entry| targets.clone().map(move |target| (entry.name, Some(target))));
-    std::iter::once(("exact", None)).chain(grid).collect()
-}
-
-fn case(
-    set: &str,
-    points: &Points,
-    method: &str,
-    target: Option<Target>,
+/// As in the papers: 5 components, columns as they are.
+fn of_set(
+    name: &str,
+    about: &str,
+    points: Points<'static>,
     directory: Option<&Path>,
-) -> Result<String, Failure> {
-    let fit = Fit {
-        method: Spec::new(method),
-        components: Some(5),
-        target,
-        center: Some(true),
-        scaling: Scaling::None,
-        ..Fit::default()
+    quiet: bool,
+) -> Result<Comparison, Failure> {
+    let names = vec!["x".to_string(), "y".to_string()];
+    let file = directory.map(|directory| directory.join(format!("{name}.csv")));
+    if let Some(file) = &file {
+        table::write(file.to_str(), &names, points.n(), points.values())?;
+    }
+    let source = file.map_or_else(|| format!("{name}.csv"), |file| file.display().to_string());
+    let plan = Plan {
+        base: Fit { components: Some(5), center: Some(true), scaling: Scaling::None, ..Fit::default() },
+        methods: applicable(false),
+        sizes: SIZES.to_vec(),
+        fidelity: 0.99,
+        asked: true,
+        named: false,
+        hold_out: 0.25,
+        ignored: Vec::new(),
+        command: format!("skpca fit {source} -q 5 --scale none"),
     };
-    let start = Instant::now();
-    let model = fit.run(points, Some(vec!["x".into(), "y".into()]), &())?;
-    let seconds = start.elapsed().as_secs_f64();
-    let asked = match target {
-        None => "every point".to_string(),
-        Some(Target::Support(m)) => format!("support {m}"),
-        Some(Target::Fidelity(f)) => format!("fidelity {f}"),
-    };
+    let data = Data { name: format!("{name}, {about}"), names: Some(names), points, test: None, classes: None };
+    let comparison = compare(&data, &plan, &Budget::new(BUDGET), &Bar::new(quiet))?;
     if let Some(directory) = directory {
-        let file = format!("{set}-{method}-{}.skpca", asked.replace(' ', "-"));
-        write_model(&model, &directory.join(file))?;
+        comparison.keep(&directory.join(name))?;
     }
-    let parts = model.parts();
-    let captured = parts.captured / parts.total_variance;
-    let (m, fidelity, query) = (model.m(), parts.fidelity, query_nanoseconds(&model, points)?);
-    Ok(format!(
-        "  {method:<12} {asked:<15} {m:>6} {fidelity:>9.4} {captured:>9.4} {:>6.1} ms {query:>8.0} ns",
-        1e3 * seconds
-    ))
-}
-
-/// Time to score one row, from scoring all of them a few times.
-fn query_nanoseconds(model: &Model, points: &Points) -> Result<f64, Failure> {
-    let start = Instant::now();
-    let repeats = 20;
-    for _ in 0..repeats {
-        std::hint::black_box(model.score(points, Precision::Double)?);
-    }
-    Ok(1e9 * start.elapsed().as_secs_f64() / (repeats * points.n()) as f64)
+    Ok(comparison)
 }

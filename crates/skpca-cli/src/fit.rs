@@ -16,17 +16,9 @@ use crate::{inspect, memory, use_threads};
 /// A fit that needs less goes ahead without a word.
 const WORTH_SAYING: usize = 1_000_000_000;
 
-pub fn run(arguments: &FitArguments) -> Result<(), Failure> {
-    let fit = Fit {
-        method: arguments.method.clone(),
-        kernel: arguments.kernel.clone(),
-        components: arguments.components,
-        target: arguments.support.map(Target::Support).or(arguments.fidelity.map(Target::Fidelity)),
-        center: (arguments.center || arguments.no_center).then_some(arguments.center),
-        scaling: arguments.scale,
-        quantile: arguments.quantile,
-        seed: arguments.seed,
-    };
+pub fn run(arguments: &FitArguments, quiet: bool) -> Result<(), Failure> {
+    let target = arguments.support.map(Target::Support).or(arguments.fidelity.map(Target::Fidelity));
+    let fit = arguments.common.fit(arguments.method.clone(), target);
     use_threads(arguments.table.threads)?;
     fit.check()?;
     check_output(&arguments.output)?;
@@ -36,33 +28,41 @@ pub fn run(arguments: &FitArguments) -> Result<(), Failure> {
         return Err(Failure::Call(format!("{needs}: the class of each row is needed; name its column with --label")));
     }
     let table = read(&arguments.table)?;
-    check_memory(&fit, &table, arguments.memory)?;
+    check_memory(&fit, &table, arguments.memory, quiet)?;
 
     let start = Instant::now();
     let Table { names, columns, values, label, .. } = table;
     let points = Points::new(columns, values)?;
     let mut model = match label.filter(|_| labelled) {
-        Some(label) => fit.run_labelled(&points, &labels(&label)?, names, &Bar::new())?,
-        None => fit.run(&points, names, &Bar::new())?,
+        Some(label) => fit.run_labelled(&points, &labels(&label)?, names, &Bar::new(quiet))?,
+        None => fit.run(&points, names, &Bar::new(quiet))?,
     };
     let seconds = start.elapsed().as_secs_f64();
     model.ignore(ignored(&arguments.table));
     write_model(&model, &arguments.output)?;
-    print(&model, &arguments.output, seconds, arguments.json)
+    match quiet && !arguments.json {
+        true => Ok(()),
+        false => print(&model, &arguments.output, seconds, arguments.json),
+    }
 }
 
-fn read(arguments: &TableArguments) -> Result<Table, Failure> {
+pub fn read(arguments: &TableArguments) -> Result<Table, Failure> {
+    read_from(&arguments.data, arguments)
+}
+
+/// Another table, read in the same way.
+pub fn read_from(source: &str, arguments: &TableArguments) -> Result<Table, Failure> {
     let options = ReadOptions {
         header: !arguments.no_header,
         label: arguments.label.clone(),
         drop: arguments.drop.clone(),
         ..ReadOptions::default()
     };
-    Ok(table::read(&arguments.data, &options)?)
+    Ok(table::read(source, &options)?)
 }
 
 /// The classes that the label column names.
-fn labels(column: &[String]) -> Result<Labels, Failure> {
+pub fn labels(column: &[String]) -> Result<Labels, Failure> {
     match column.iter().position(|label| label.trim().is_empty()) {
         Some(row) => Err(Failure::Run(format!("row {row} (from 0) has no label: leave it out, or name its class"))),
         None => Ok(Labels::new(column)?),
@@ -70,12 +70,12 @@ fn labels(column: &[String]) -> Result<Labels, Failure> {
 }
 
 /// Columns that later tables may have and the model does not want.
-fn ignored(arguments: &TableArguments) -> Vec<String> {
+pub fn ignored(arguments: &TableArguments) -> Vec<String> {
     arguments.label.iter().chain(&arguments.drop).cloned().collect()
 }
 
 /// A model that cannot be written is better known before the fit than after it.
-fn check_output(path: &Path) -> Result<(), Failure> {
+pub fn check_output(path: &Path) -> Result<(), Failure> {
     let directory = path.parent().filter(|parent| !parent.as_os_str().is_empty());
     let found = match path.is_dir() {
         true => Err(std::io::ErrorKind::IsADirectory.into()),
@@ -85,7 +85,7 @@ fn check_output(path: &Path) -> Result<(), Failure> {
 }
 
 /// Says what a large fit takes, and refuses what cannot fit before it has cost an hour.
-fn check_memory(fit: &Fit, table: &Table, limit: Option<usize>) -> Result<(), Failure> {
+fn check_memory(fit: &Fit, table: &Table, limit: Option<usize>, quiet: bool) -> Result<(), Failure> {
     let needed = fit.memory(table.rows, table.columns)?;
     let (most, whose) = match limit {
         Some(limit) => (limit, "allowed"),
@@ -98,7 +98,7 @@ fn check_memory(fit: &Fit, table: &Table, limit: Option<usize>) -> Result<(), Fa
             memory::text(most)
         )));
     }
-    if needed > WORTH_SAYING {
+    if needed > WORTH_SAYING && !quiet {
         eprintln!("this fit takes about {} of memory", memory::text(needed));
     }
     Ok(())

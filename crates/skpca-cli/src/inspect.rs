@@ -8,13 +8,23 @@ use serde_json::Value;
 use skpca::{Model, format};
 
 use crate::failure::Failure;
+use crate::fit::check_output;
+use crate::page;
 
-pub fn run(path: &Path, json: bool) -> Result<(), Failure> {
+pub fn run(path: &Path, json: bool, html: Option<&Path>, quiet: bool) -> Result<(), Failure> {
     let model = read_model(path)?;
+    if let Some(html) = html {
+        check_output(html)?;
+        page::write(html, &page::of_model(&path.display().to_string(), &model)?)?;
+    }
     let mut out = std::io::stdout().lock();
     match json {
         true => writeln!(out, "{}", Value::Object(format::describe(&model)))?,
-        false => write!(out, "{}", summary(&model))?,
+        false if quiet && html.is_some() => {}
+        false => {
+            write!(out, "{}", summary(&model))?;
+            html.map_or(Ok(()), |html| writeln!(out, "drawn        {}", html.display()))?;
+        }
     }
     Ok(())
 }
@@ -27,6 +37,11 @@ pub fn read_model(path: &Path) -> Result<Model, Failure> {
 
 /// A dozen aligned lines.
 pub fn summary(model: &Model) -> String {
+    summary_lines(model).iter().map(|(name, text)| format!("{name:<12} {text}\n")).collect()
+}
+
+/// What there is to say of a model, each under its name.
+pub fn summary_lines(model: &Model) -> Vec<(&'static str, String)> {
     let parts = model.parts();
     let total = parts.total_variance;
     let captured = parts.captured;
@@ -54,7 +69,7 @@ pub fn summary(model: &Model) -> String {
     if let Some(names) = &parts.columns.names {
         lines.insert(3, ("columns", shortened(names)));
     }
-    lines.iter().map(|(name, text)| format!("{name:<12} {text}\n")).collect()
+    lines
 }
 
 /// `1 row`, `2 rows`

@@ -2,13 +2,17 @@
 
 mod apply;
 mod arguments;
+mod compare;
 mod demo;
 mod failure;
 mod fit;
 mod inspect;
+mod manual;
 mod memory;
+mod page;
 mod progress;
 mod table;
+mod terminal;
 
 use std::process::ExitCode;
 
@@ -18,7 +22,7 @@ use arguments::{Arguments, Command};
 use failure::Failure;
 
 fn main() -> ExitCode {
-    match run(Arguments::parse().command) {
+    match run(Arguments::parse()) {
         Ok(()) => ExitCode::SUCCESS,
         Err(failure) => {
             if !matches!(failure, Failure::BrokenPipe) {
@@ -29,13 +33,16 @@ fn main() -> ExitCode {
     }
 }
 
-fn run(command: Command) -> Result<(), Failure> {
+fn run(Arguments { quiet, command }: Arguments) -> Result<(), Failure> {
     match command {
-        Command::Fit(arguments) => fit::run(&arguments),
+        Command::Fit(arguments) => fit::run(&arguments, quiet),
         Command::Transform(arguments) => apply::transform(&arguments),
         Command::Score(arguments) => apply::score(&arguments),
-        Command::Inspect { model, json } => inspect::run(&model, json),
-        Command::Demo { output } => demo::run(output.as_deref()),
+        Command::Inspect { model, json, html } => inspect::run(&model, json, html.as_deref(), quiet),
+        Command::Compare(arguments) => compare::run(&arguments, quiet),
+        Command::Demo { output } => demo::run(output.as_deref(), quiet),
+        Command::Completions { shell } => manual::completions(shell),
+        Command::Man { output } => manual::pages(output.as_deref()),
     }
 }
 

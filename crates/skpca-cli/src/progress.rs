@@ -15,11 +15,17 @@ pub struct Bar {
 const STEPS: u64 = 1000;
 
 impl Bar {
-    pub fn new() -> Bar {
-        let style = ProgressStyle::with_template("{msg:<14} {bar:32} {percent:>3}% {elapsed}");
-        let bar = ProgressBar::new(STEPS).with_style(style.expect("the template is right"));
+    pub fn new(quiet: bool) -> Bar {
+        let style = ProgressStyle::with_template("{prefix}{msg:<14} {bar:32} {percent:>3}% {elapsed}");
+        let bar = if quiet { ProgressBar::hidden() } else { ProgressBar::new(STEPS) };
+        bar.set_style(style.expect("the template is right"));
         bar.enable_steady_tick(Duration::from_millis(200));
         Bar { bar, stage: Mutex::new(String::new()) }
+    }
+
+    /// Which of many fits the stages are of.
+    pub fn of(&self, fit: String) {
+        self.bar.set_prefix(fit);
     }
 }
 

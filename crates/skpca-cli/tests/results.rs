@@ -225,7 +225,7 @@ fn a_reader_that_leaves_early_is_no_failure() {
 fn help_teaches_every_command_and_every_name() {
     let desk = Desk::new();
     let all = desk.ok("--help");
-    for command in ["fit", "transform", "score", "inspect", "demo"] {
+    for command in ["fit", "transform", "score", "inspect", "compare", "demo", "completions", "man"] {
         assert!(all.contains(&format!("\n  {command} ")), "{command}");
         for flag in ["-h", "--help"] {
             let text = desk.ok(&format!("{command} {flag}"));
@@ -245,23 +245,24 @@ fn the_demo_compares_every_method_and_leaves_models_to_look_into() {
     let table = desk.ok("demo");
     desk.ok("demo -o demo/here");
     for method in METHODS.iter().filter(|entry| !entry.labelled) {
-        let lines = table.lines().filter(|line| line.split_whitespace().next() == Some(method.name));
+        let lines =
+            table.lines().filter(|line| line.trim_start_matches('*').split_whitespace().next() == Some(method.name));
         assert!(lines.count() >= 2, "{}: a line for each set", method.name);
     }
-    let names = std::fs::read_dir(desk.path("demo/here")).unwrap().map(|file| file.unwrap().file_name());
-    let (models, tables): (Vec<String>, Vec<String>) =
-        names.map(|name| name.into_string().unwrap()).partition(|name| name.ends_with(".skpca"));
-    assert_eq!((models.len() + tables.len(), tables.len()), (table_lines(&table) + 2, 2));
-    for model in models {
-        let set = model.split('-').next().unwrap();
-        assert!(desk.ok(&format!("inspect demo/here/{model}")).contains("columns      x, y\n"), "{model}");
-        desk.ok(&format!("score demo/here/{model} demo/here/{set}.csv"));
+    assert!(table.contains("The page is skpca-demo.html"), "{table}");
+    let page = |path: &str| String::from_utf8(desk.bytes(path)).unwrap();
+    assert_eq!(page("skpca-demo.html").matches("class=\"data\"").count(), 2, "a section for each set");
+    assert!(page("demo/here/skpca-demo.html").contains("demo/here/parabola.csv"), "the command as it has to be called");
+    for set in ["clusters", "parabola"] {
+        let files = std::fs::read_dir(desk.path(&format!("demo/here/{set}"))).unwrap();
+        let names = files.map(|file| file.unwrap().file_name().into_string().unwrap());
+        let models: Vec<String> = names.filter(|name| name.ends_with(".skpca")).collect();
+        assert_eq!(models.len(), 3 * (METHODS.len() - 2) + 1, "three sizes of each but exact and those with labels");
+        for model in models {
+            assert!(desk.ok(&format!("inspect demo/here/{set}/{model}")).contains("columns      x, y\n"), "{model}");
+            desk.ok(&format!("score demo/here/{set}/{model} demo/here/{set}.csv"));
+        }
     }
-}
-
-/// Lines of the demo's tables: one for each model.
-fn table_lines(text: &str) -> usize {
-    text.lines().filter(|line| line.ends_with(" ns")).count()
 }
 
 #[test]

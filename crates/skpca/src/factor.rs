@@ -47,6 +47,7 @@ pub struct Stop {
 }
 
 /// Rows `f_i` in blocks, with the pivots they were built from.
+#[derive(Clone)]
 pub struct Factor {
     /// Rows whose span the factor represents, in the order they were chosen.
     pub pivots: Vec<usize>,

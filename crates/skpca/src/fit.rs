@@ -9,11 +9,12 @@ use crate::error::{Error, Result};
 use crate::gram::{Basis, Precision};
 use crate::kernel::{self, Bandwidth, Kernel, conformal};
 use crate::labels::Labels;
-use crate::method::{self, COMPONENTS, DEPENDENT, Size, Solution, Support, Target, Task};
+use crate::method::{self, COMPONENTS, DEPENDENT, Shared, Size, Solution, Support, Target, Task};
 use crate::model::{Model, Parts, Scores};
 use crate::points::Points;
 use crate::random::Random;
 use crate::spec::Spec;
+use crate::study::{Ground, Inner};
 use crate::watch::Watch;
 
 /// Training rows that are scored for threshold and p-values: all up to this many, fewer (but a thousand) where that
@@ -121,6 +122,11 @@ impl Fit {
         Ok(self.needs_labels()?.is_some())
     }
 
+    /// Whether features are centred: what the method's paper does where nothing is said.
+    pub fn centered(&self) -> Result<bool> {
+        Ok(self.center.unwrap_or(method::build(&self.method)?.center()))
+    }
+
     /// What of a fit looks at labels, method or kernel, and its name.
     fn needs_labels(&self) -> Result<Option<(&'static str, &str)>> {
         Ok(match method::entry(&self.method)?.labelled {
@@ -131,7 +137,7 @@ impl Fit {
 
     /// Fits a model to `points`.
     pub fn run(&self, points: &Points, names: Option<Vec<String>>, watch: &dyn Watch) -> Result<Model> {
-        self.run_with(points, None, names, watch)
+        self.run_on(&Ground::new(self, points, None, names)?, None, watch)
     }
 
     /// Fits a model to `points` of known classes. Labels matter to the method `discriminant` and the kernel `conformal`.
@@ -142,47 +148,36 @@ impl Fit {
         names: Option<Vec<String>>,
         watch: &dyn Watch,
     ) -> Result<Model> {
-        match labels.n() == points.n() {
-            true => self.run_with(points, Some(labels), names, watch),
-            false => Err(Error::parameter("labels", labels.n(), &format!("one for each of the {} rows", points.n()))),
-        }
+        self.run_on(&Ground::new(self, points, Some(labels), names)?, None, watch)
     }
 
-    fn run_with(
-        &self,
-        points: &Points,
-        labels: Option<&Labels>,
-        names: Option<Vec<String>>,
-        watch: &dyn Watch,
-    ) -> Result<Model> {
-        self.check()?;
-        let n = points.n();
-        if n < 2 {
-            return Err(Error::TooFewRows { rows: n, needed: 2, why: "a fit".into() });
-        }
+    /// Refuses what a table of n rows, with labels or without, cannot give.
+    pub(crate) fn fits(&self, n: usize, labelled: bool) -> Result<()> {
         if let Some(Target::Support(m)) = self.target.filter(|t| matches!(t, Target::Support(m) if *m > n)) {
             return Err(Error::parameter("support", m, &format!("at most the {n} rows there are")));
         }
-        if let Some((what, name)) = self.needs_labels()?.filter(|_| labels.is_none()) {
-            return Err(Error::parameter(what, name, "labels with it: the class of each row"));
+        match self.needs_labels()?.filter(|_| !labelled) {
+            Some((what, name)) => Err(Error::parameter(what, name, "labels with it: the class of each row")),
+            None => Ok(()),
         }
-        let columns = Columns::fit(points, names, self.scaling)?;
-        let scaled = columns.apply(points)?;
-        let bandwidth = Bandwidth { points: Some(&scaled), seed: self.seed };
-        match (Learner::new(&self.kernel, &bandwidth)?, labels) {
-            (Some(learner), Some(labels)) => {
+    }
+
+    /// Fits a model to a table, with what others have made of it.
+    pub(crate) fn run_on(&self, table: &Ground, shared: Option<&Shared>, watch: &dyn Watch) -> Result<Model> {
+        match (&table.kernel, table.labels) {
+            (Inner::Learned(learner), Some(labels)) => {
                 // f has its bumps where the method puts its support under the kernel that f multiplies.
-                let (_, first) = self.solve(learner.base(), &scaled, Some(labels), watch)?;
-                let (kernel, note) =
-                    learner.learn(&scaled, labels, &first.support.points(&scaled), self.seed, watch)?;
-                let (task, mut solution) = self.solve(&kernel, &scaled, Some(labels), watch)?;
+                let (_, first) = self.solve(learner.base(), table, shared, watch)?;
+                let bumps = first.support.points(&table.points);
+                let (kernel, note) = learner.learn(&table.points, labels, &bumps, self.seed, watch)?;
+                let (task, mut solution) = self.solve(&kernel, table, None, watch)?;
                 solution.report.notes.push(note);
-                self.assemble(&task, columns, solution)
+                self.assemble(&task, table.columns.clone(), solution)
             }
-            _ => {
-                let kernel = kernel::build(&self.kernel, &scaled, self.seed)?;
-                let (task, solution) = self.solve(&kernel, &scaled, labels, watch)?;
-                self.assemble(&task, columns, solution)
+            (Inner::Learned(learner), None) => unreachable!("{:?} without labels is refused", learner.base()),
+            (Inner::Known(kernel), _) => {
+                let (task, solution) = self.solve(kernel, table, shared, watch)?;
+                self.assemble(&task, table.columns.clone(), solution)
             }
         }
     }
@@ -191,22 +186,23 @@ impl Fit {
     fn solve<'a>(
         &self,
         kernel: &'a Arc<dyn Kernel>,
-        points: &'a Points,
-        labels: Option<&'a Labels>,
+        table: &'a Ground,
+        shared: Option<&'a Shared<'a>>,
         watch: &'a dyn Watch,
     ) -> Result<(Task<'a>, Solution)> {
         let method = method::build(&self.method)?;
         let mut task = Task {
             kernel,
-            points,
-            labels,
-            q: self.components.unwrap_or(COMPONENTS).min(points.n()),
+            points: &table.points,
+            labels: table.labels,
+            q: self.components.unwrap_or(COMPONENTS).min(table.points.n()),
             asked: self.components.is_some(),
             target: self.target,
             center: self.center.unwrap_or(method.center()),
             seed: self.seed,
             watch,
             reference: OnceCell::new(),
+            shared,
         };
         let solution = method.fit(&mut task)?;
         Ok((task, solution))

@@ -76,6 +76,7 @@ mod scatter;
 mod simd;
 mod spec;
 mod spectrum;
+mod study;
 pub mod toys;
 mod watch;
 
@@ -88,5 +89,7 @@ pub use labels::Labels;
 pub use method::{Report, Target};
 pub use model::{Density, Model, Parts, Scores};
 pub use points::Points;
+pub use random::Random;
 pub use spec::Spec;
+pub use study::Study;
 pub use watch::Watch;

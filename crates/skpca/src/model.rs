@@ -167,17 +167,34 @@ impl Model {
     /// The score of one row from its products with `[A β]`.
     fn novelty_of(&self, products: &[f64], x: &[f64]) -> f64 {
         let (features, mean) = products.split_at(self.q());
-        let projected: f64 = match &self.parts.frame {
+        // βᵀk_z(x) is βᵀ(k_z(x) − μ), which the product gives, and μᵀβ.
+        let score = self.kernel().eval(x, x) - 2.0 * mean[0] - self.mean_norm - self.projected(features);
+        // Below zero by rounding only: it is a squared distance.
+        if score < 0.0 { 0.0 } else { score }
+    }
+
+    /// `‖Eᵀ y‖²`
+    fn projected(&self, features: &[f64]) -> f64 {
+        match &self.parts.frame {
             None => features.iter().map(|y| y * y).sum(),
             Some(frame) => {
                 let along = |e: ColRef<f64>| e.iter().zip(features).map(|(e, y)| e * y).sum::<f64>();
                 frame.col_iter().map(|e| along(e) * along(e)).sum()
             }
-        };
-        // βᵀk_z(x) is βᵀ(k_z(x) − μ), which the product gives, and μᵀβ.
-        let score = self.kernel().eval(x, x) - 2.0 * mean[0] - self.mean_norm - projected;
-        // Below zero by rounding only: it is a squared distance.
-        if score < 0.0 { 0.0 } else { score }
+        }
+    }
+
+    /// The share of the variance of `points` in feature space, around the training mean, that the components capture: 0 to 1.
+    pub fn captured_share(&self, points: &Points) -> Result<f64> {
+        let x = self.parts.columns.apply(points)?;
+        let products = self.basis.product(&x, &self.novelty, Precision::Double);
+        let (mut lost, mut captured) = (0.0, 0.0);
+        for (row, x) in products.chunks_exact(self.q() + 1).zip(x.rows()) {
+            lost += self.novelty_of(row, x);
+            captured += self.projected(&row[..self.q()]);
+        }
+        self.finite(&[lost, captured], 1)?;
+        Ok(if captured > 0.0 { captured / (captured + lost) } else { 0.0 })
     }
 
     /// Ends a fit: fixes the signs of the components and summarises the scores, both on training rows `x` (scaled).

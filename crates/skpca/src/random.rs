@@ -2,11 +2,11 @@
 //! twenty lines, because a model must not change when a dependency changes its default generator.
 
 /// A stream of pseudo-random numbers.
-pub(crate) struct Random(u64);
+pub struct Random(u64);
 
 impl Random {
     /// The stream of `seed` for one purpose; other purposes get unrelated streams.
-    pub(crate) fn new(seed: u64, purpose: u64) -> Random {
+    pub fn new(seed: u64, purpose: u64) -> Random {
         let mut random = Random(seed ^ purpose.wrapping_mul(0xd134_2543_de82_ef95));
         random.next();
         random
@@ -36,7 +36,7 @@ impl Random {
     }
 
     /// `count` distinct numbers of 0..n in increasing order; all of them if there are no more.
-    pub(crate) fn sample(&mut self, n: usize, count: usize) -> Vec<usize> {
+    pub fn sample(&mut self, n: usize, count: usize) -> Vec<usize> {
         if count >= n {
             return (0..n).collect();
         }

@@ -2,7 +2,7 @@
 
 use skpca::kernel::{self, KERNELS};
 use skpca::method::METHODS;
-use skpca::{Fit, Model, Points, Precision, Scaling, Spec, Target, format, toys};
+use skpca::{Fit, Model, Points, Precision, Scaling, Spec, Study, Target, format, toys};
 
 /// Every kernel with parameters under which it is positive semi-definite.
 fn kernels() -> Vec<Spec> {
@@ -88,6 +88,46 @@ fn supports_are_increasing_and_components_orthonormal() {
                 let rounding = 1e-8 + 10.0 * f64::EPSILON * size;
                 assert!((found - expected).abs() < rounding, "{method} {kernel}: {k} {l} {found} {size}");
             }
+        }
+    }
+}
+
+#[test]
+fn a_study_gives_what_separate_fits_give() {
+    let points = toys::clusters(4);
+    let clock = || std::time::Duration::ZERO;
+    for kernel in kernels() {
+        let study = Study::new(&wish(&Spec::new("exact"), &kernel, 0), &points, None, None, &clock).unwrap();
+        for method in methods() {
+            // The second finds what the first has made.
+            for target in [Target::Support(7), Target::Fidelity(0.8)] {
+                let target = if method.name == "exact" { None } else { Some(target) };
+                let alone = Fit { target, ..wish(&method, &kernel, 0) }.run(&points, None, &()).unwrap();
+                let (shared, _) = study.fit(&method, target, &()).unwrap();
+                assert!(bytes(&shared) == bytes(&alone), "{method} {kernel} {target:?}");
+            }
+        }
+    }
+}
+
+#[test]
+fn captured_shares_are_those_of_features_and_scores() {
+    let (points, others) = (toys::parabola(0), toys::parabola(1));
+    for (method, kernel) in cases() {
+        let model = fit(&method, &kernel, &points, 10);
+        let parts = model.parts();
+        let known = model.captured_share(&points).unwrap();
+        let lost: f64 = model.score(&others, Precision::Double).unwrap().iter().sum();
+        let share = model.captured_share(&others).unwrap();
+        let scale = parts.total_variance * points.n() as f64;
+        if scale > 1e-6 {
+            assert!((known - parts.captured / parts.total_variance).abs() < 1e-6, "{method} {kernel}: {known}");
+        }
+        let captured = lost * share / (1.0 - share);
+        let features = model.transform(&others, Precision::Double).unwrap();
+        let length: f64 = features.iter().map(|y| y * y).sum();
+        if parts.frame.is_none() && share < 1.0 - 1e-9 {
+            assert!((captured - length).abs() < 1e-6 * length, "{method} {kernel}: {captured} {length}");
         }
     }
 }

@@ -17,6 +17,7 @@
 use faer::Mat;
 
 use super::search;
+use super::shared::Scattered;
 use super::{DEPENDENT, Entry, Method, NO_VARIANCE, Report, Size, Solution, Support, Target, Task, usual_rank};
 use crate::blocks;
 use crate::dense;
@@ -87,29 +88,29 @@ impl Method for Energy {
         }
         // α promises something of the whole energy, so the factor has to hold it.
         let rank = self.rank.or(self.alpha.map(|_| task.points.n()));
-        let factor = task.factor(usual_rank(rank, task.points.n(), task.target))?;
-        let (t, mean) = factor.scatter(task.center);
-        let ranking = Ranking::new(task, &factor, &mean)?;
+        let scattered = task.scattered(usual_rank(rank, task.points.n(), task.target))?;
+        let Scattered { factor, t, mean } = &*scattered;
+        let ranking = Ranking::new(task, factor, mean)?;
         let (rows, expansion, beta) = match (self.alpha, task.aim()) {
             (Some(alpha), _) => {
                 let gamma = self.split.share(alpha);
                 let rows = ranking.rows(ranking.holding(gamma));
-                let beta = components(task, &factor, &mean, &rows, gamma)?;
+                let beta = components(task, factor, mean, &rows, gamma)?;
                 task.q = beta.len();
                 // The factor knows what as many components of exact kernel PCA capture: nobody has to find out again.
-                task.leading(&factor, &t)?;
+                task.leading(factor, t)?;
                 let expansion = task.expansion(&rows, None)?;
                 (rows, expansion, beta)
             }
             (None, Target::Support(m)) => {
                 let rows = ranking.rows(m);
                 let expansion = task.expansion(&rows, None)?;
-                let beta = leading(task, &kept_scatter(&factor, &mean, &rows))?;
+                let beta = leading(task, &kept_scatter(factor, mean, &rows))?;
                 (rows, expansion, beta)
             }
             (None, Target::Fidelity(fidelity)) => {
-                let (rows, expansion) = ranking.smallest(task, &factor, &t, fidelity)?;
-                let beta = leading(task, &kept_scatter(&factor, &mean, &rows))?;
+                let (rows, expansion) = ranking.smallest(task, factor, t, fidelity)?;
+                let beta = leading(task, &kept_scatter(factor, mean, &rows))?;
                 (rows, expansion, beta)
             }
         };

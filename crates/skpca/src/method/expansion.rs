@@ -18,6 +18,7 @@ use std::sync::Arc;
 use faer::Mat;
 
 use super::greedy::{CANDIDATES, CANDIDATES_A_POINT, Choice};
+use super::shared::Principal;
 use super::{DEPENDENT, Entry, Method, Report, Size, Solution, Support, Target, Task, usual_rank};
 use super::{kmeans, search};
 use crate::blocks;
@@ -88,10 +89,11 @@ impl Method for Free {
         let seen = if seen.len() < n { Some(task.points.select(&seen)) } else { None };
         let part = seen.as_ref().map(|points| task.on(points));
         let part = part.as_ref().unwrap_or(task);
-        let (factor, values) = part.principal(usual_rank(self.rank, part.points.n(), task.target))?;
+        let principal = part.principal(usual_rank(self.rank, part.points.n(), task.target))?;
+        let Principal { factor, values } = &*principal;
         let rank = factor.rank();
         let leading = task.q.min(values.len());
-        let start = Choice::new(part, &factor, &values[..leading], m, EXCHANGES);
+        let start = Choice::new(part, factor, &values[..leading], m, EXCHANGES);
         let rows = Random::new(task.seed, 19).sample(n, self.rows.max(10 * m));
         let problem = Problem::new(task.kernel, task.points.select(&rows), task.q, task.center);
         let search = Search { method: self, task, start, problem, spanning: part.points.select(&factor.pivots) };

@@ -13,6 +13,7 @@
 use faer::{Mat, MatRef};
 
 use super::search;
+use super::shared::Principal;
 use super::{DEPENDENT, Entry, Method, Report, Size, Solution, Support, Target, Task, usual_rank};
 use crate::dense;
 use crate::error::Result;
@@ -68,12 +69,13 @@ impl Method for Greedy {
         let task = &*task;
         let n = task.points.n();
         let support = if let Some(Target::Support(m)) = task.target { m } else { 0 };
-        let (factor, values) = task.principal(usual_rank(self.rank, n, task.target))?;
+        let principal = task.principal(usual_rank(self.rank, n, task.target))?;
+        let Principal { factor, values } = &*principal;
         let leading = values.len().min(if self.gain == "leading" { task.q } else { values.len() });
-        let mut choice = Choice::new(task, &factor, &values[..leading], support, self.exchanges);
+        let mut choice = Choice::new(task, factor, &values[..leading], support, self.exchanges);
         choice.top = (self.gain == "top").then_some(task.q);
         let (rows, expansion, settled) = match task.aim() {
-            Target::Fidelity(fidelity) => choice.smallest(&factor, &values, fidelity)?,
+            Target::Fidelity(fidelity) => choice.smallest(factor, values, fidelity)?,
             Target::Support(_) => {
                 let (rows, settled) = match support >= factor.rank() {
                     // There is nothing to choose.

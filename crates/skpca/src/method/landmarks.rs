@@ -8,6 +8,7 @@
 //! residuals stand for everybody's, and a fit then needs no n × m matrix at all. Where a uniform draw of as many
 //! points captures more, it is taken instead.
 
+use std::rc::Rc;
 use std::sync::Arc;
 
 use faer::Mat;
@@ -92,14 +93,15 @@ fn pivots(kernel: &Arc<dyn Kernel>, points: &Points, m: usize, seed: u64, watch:
 fn better(task: &Task, m: usize) -> Result<Vec<usize>> {
     let Task { kernel, points, q, center, seed, watch, .. } = *task;
     let n = points.n();
-    // The reference is needed later. Made beside the pivots it costs less: both leave threads idle at times.
+    // The reference is needed later, unless it is there. Made beside the pivots it costs less: both leave threads idle at times.
+    let wanted = m < n && task.shared.is_none();
     let (pivots, reference) = rayon::join(
         || pivots(kernel, points, m, seed, watch),
-        || (m < n).then(|| Reference::new(kernel, points, q, center, seed, watch)).transpose(),
+        || wanted.then(|| Reference::new(kernel, points, q, center, seed, watch)).transpose(),
     );
     let (pivots, reference) = (pivots?, reference?);
     if let Some(reference) = reference {
-        let _ = task.reference.set(reference);
+        let _ = task.reference.set(Rc::new(reference));
     }
     if pivots.len() == n {
         return Ok(pivots);

@@ -17,6 +17,7 @@ use faer::Mat;
 
 use super::active::root;
 use super::search::search;
+use super::shared::Principal;
 use super::weights::{self, State};
 use super::{Entry, Method, Report, Size, Solution, Support, Target, Task, usual_rank};
 use crate::dense;
@@ -80,11 +81,12 @@ impl Method for Likelihood {
         if self.noise.is_some() {
             task.refuse_target("noise (or fraction)")?;
         }
-        let (factor, values) = task.principal(usual_rank(self.rank, task.points.n(), task.target))?;
+        let principal = task.principal(usual_rank(self.rank, task.points.n(), task.target))?;
+        let Principal { factor, values } = &*principal;
         let captured = values.iter().take(task.q).sum();
-        let t = dense::diagonal(&values);
-        let problem = weights::Problem::new(&factor, &values, task.watch);
-        Path { method: self, task, factor: &factor, t, captured, problem }.run()
+        let t = dense::diagonal(values);
+        let problem = weights::Problem::new(factor, values, task.watch);
+        Path { method: self, task, factor, t, captured, problem }.run()
     }
 
     fn center(&self) -> bool {

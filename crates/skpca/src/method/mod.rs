@@ -20,12 +20,14 @@ mod likelihood;
 mod polar;
 mod regression;
 mod search;
+mod shared;
 mod threshold;
 mod twins;
 mod weights;
 
 use std::cell::OnceCell;
 use std::fmt::Debug;
+use std::rc::Rc;
 use std::sync::Arc;
 
 use faer::{Mat, MatRef};
@@ -42,6 +44,9 @@ use crate::reference::Reference;
 use crate::spec::{Fields, Spec};
 use crate::spectrum::{Expansion, Span};
 use crate::watch::Watch;
+
+pub(crate) use shared::Shared;
+use shared::{Memo, Principal, Scattered};
 
 /// What the user asks of a method: how small, or how good.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -123,13 +128,15 @@ pub(crate) struct Task<'a> {
     pub center: bool,
     pub seed: u64,
     pub watch: &'a dyn Watch,
-    pub reference: OnceCell<Reference>,
+    pub reference: OnceCell<Rc<Reference>>,
+    /// What fits before this one have made of the same rows.
+    pub shared: Option<&'a Shared<'a>>,
 }
 
 impl Task<'_> {
     /// The same task over other points, such as some of the rows.
     pub(crate) fn on<'b>(&'b self, points: &'b Points<'b>) -> Task<'b> {
-        Task { points, labels: None, reference: OnceCell::new(), ..*self }
+        Task { points, labels: None, reference: OnceCell::new(), shared: None, ..*self }
     }
 
     /// What to aim at: the usual fidelity where nothing is said.
@@ -147,10 +154,35 @@ impl Task<'_> {
         Err(Error::parameter(name, value, &format!("a target or {own}, not both")))
     }
 
+    /// What was made before, or `make` makes.
+    fn made<K: PartialEq, V>(
+        &self,
+        memo: impl for<'s> Fn(&'s Shared) -> &'s Memo<K, V>,
+        key: K,
+        make: impl FnOnce() -> Result<V>,
+    ) -> Result<Rc<V>> {
+        match self.shared {
+            Some(shared) => shared.made(memo(shared), key, make),
+            None => make().map(Rc::new),
+        }
+    }
+
     /// The factor with at most `rank` columns.
-    pub(crate) fn factor(&self, rank: usize) -> Result<Factor> {
+    fn factor(&self, rank: usize) -> Result<Rc<Factor>> {
         let rank = rank.min(self.kernel.rank(self.points.d()));
-        Factor::pivoted(self.kernel, self.points, Stop { rank, residual: ROUNDING }, self.seed, self.watch)
+        let stop = Stop { rank, residual: ROUNDING };
+        let make = || Factor::pivoted(self.kernel, self.points, stop, self.seed, self.watch);
+        self.made(|shared| &shared.factors, rank, make)
+    }
+
+    /// The factor with at most `rank` columns and the scatter of its rows.
+    pub(crate) fn scattered(&self, rank: usize) -> Result<Rc<Scattered>> {
+        let make = || {
+            let factor = self.factor(rank)?;
+            let (t, mean) = factor.scatter(self.center);
+            Ok(Scattered { factor, t, mean })
+        };
+        self.made(|shared| &shared.scattered, (rank, self.center), make)
     }
 
     /// The leading eigenpairs of the factor's `t`.
@@ -160,15 +192,19 @@ impl Task<'_> {
         Ok(pairs)
     }
 
-    /// The factor in coordinates where its scatter is diagonal, and the diagonal, largest first.
-    pub(crate) fn principal(&self, rank: usize) -> Result<(Factor, Vec<f64>)> {
-        let factor = self.factor(rank)?;
-        let (t, _) = factor.scatter(self.center);
-        let (mut values, e) = dense::eigen(t.as_ref())?;
-        let leading = above_rounding(&values, factor.trace).min(self.q);
-        self.note_exact(&factor, &values[..leading])?;
-        values.iter_mut().for_each(|v| *v = v.max(0.0));
-        Ok((factor.rotated(e.as_ref()), values))
+    /// The factor in coordinates where its scatter is diagonal.
+    pub(crate) fn principal(&self, rank: usize) -> Result<Rc<Principal>> {
+        let make = || {
+            let Scattered { factor, t, .. } = Rc::unwrap_or_clone(self.scattered(rank)?);
+            let (mut values, e) = dense::eigen(t.as_ref())?;
+            values.iter_mut().for_each(|v| *v = v.max(0.0));
+            Ok(Principal { factor: Rc::unwrap_or_clone(factor).rotated(e.as_ref()), values })
+        };
+        let principal = self.made(|shared| &shared.principal, (rank, self.center), make)?;
+        let Principal { factor, values } = &*principal;
+        let leading = above_rounding(values, factor.trace).min(self.q);
+        self.note_exact(factor, &values[..leading])?;
+        Ok(principal)
     }
 
     /// A factor that leaves nothing knows what exact kernel PCA captures: its leading eigenvalues, which are noted.
@@ -178,7 +214,8 @@ impl Task<'_> {
         }
         if factor.residual_trace <= EXACT * factor.trace {
             let captured = leading.iter().sum();
-            let _ = self.reference.set(Reference::known(self.points.n(), captured, self.center, self.seed));
+            let reference = Reference::known(self.points.n(), captured, self.center, self.seed);
+            let _ = self.reference.set(Rc::new(reference));
         }
         Ok(())
     }
@@ -218,8 +255,8 @@ impl Task<'_> {
     /// What exact kernel PCA captures, computed on first use.
     pub(crate) fn reference(&self) -> Result<&Reference> {
         if self.reference.get().is_none() {
-            let reference = Reference::new(self.kernel, self.points, self.q, self.center, self.seed, self.watch)?;
-            let _ = self.reference.set(reference);
+            let make = || Reference::new(self.kernel, self.points, self.q, self.center, self.seed, self.watch);
+            let _ = self.reference.set(self.made(|shared| &shared.references, (self.q, self.center), make)?);
         }
         Ok(self.reference.get().expect("just set"))
     }

@@ -12,6 +12,7 @@ use serde_json::Value;
 
 use super::alternation::{Alternation, Ridge, Scheme, Shape, State};
 use super::search::{Found, TRIALS, search};
+use super::shared::Scattered;
 use super::twins::Twins;
 use super::{Method, Report, Size, Solution, Support, Target, Task, usual_rank};
 use crate::dense;
@@ -107,9 +108,9 @@ impl Method for Regression {
         if self.penalty.is_some() {
             task.refuse_target("a penalty")?;
         }
-        let factor = task.factor(usual_rank(self.rank, task.points.n(), task.target))?;
-        let (t, _) = factor.scatter(task.center);
-        let pairs = task.leading(&factor, &t)?;
+        let scattered = task.scattered(usual_rank(self.rank, task.points.n(), task.target))?;
+        let Scattered { factor, t, .. } = &*scattered;
+        let pairs = task.leading(factor, t)?;
         let ridge = self.ridge.unwrap_or_else(|| match self.kind {
             Kind::ElasticNet => RIDGE * pairs.values[0] * factor.trace / factor.n() as f64,
             _ => RIDGE * pairs.values[0],
@@ -122,10 +123,9 @@ impl Method for Regression {
         let Regression { gap, rounds, sequential, .. } = *self;
         let scheme = Scheme { shape, ridge: ridge_of(ridge), gap, rounds, sequential };
         let twins = (self.kind == Kind::ElasticNet).then(|| Twins::of(task.points));
-        let alternation = Alternation::new(&factor, &t, scheme, twins, task.watch);
+        let alternation = Alternation::new(factor, t, scheme, twins, task.watch);
         let captured = pairs.values.iter().sum();
-        let mut path =
-            Path { method: self, task, factor: &factor, t: &t, start: pairs.vectors, captured, ridge, alternation };
+        let mut path = Path { method: self, task, factor, t, start: pairs.vectors, captured, ridge, alternation };
         path.run()
     }
 

@@ -9,6 +9,7 @@
 use faer::Mat;
 
 use super::search;
+use super::shared::Scattered;
 use super::{Entry, Method, Report, Size, Solution, Support, Target, Task};
 use crate::error::{Error, Result};
 use crate::spec::Spec;
@@ -46,9 +47,9 @@ impl Method for Threshold {
         if self.keep.is_some() {
             task.refuse_target("keep")?;
         }
-        let factor = task.factor(RANK)?;
-        let (t, mean) = factor.scatter(task.center);
-        let pairs = task.leading(&factor, &t)?;
+        let scattered = task.scattered(RANK)?;
+        let Scattered { factor, t, mean } = &*scattered;
+        let pairs = task.leading(factor, t)?;
         let mut a = factor.product(pairs.vectors.as_ref());
         for (k, value) in pairs.values.iter().enumerate() {
             let offset: f64 = mean.iter().enumerate().map(|(i, m)| m * pairs.vectors[(i, k)]).sum();

@@ -1,0 +1,92 @@
+//! Time: how much there is, and whether it is over.
+
+use std::time::{Duration, Instant};
+
+use skpca::Watch;
+
+use crate::progress::Bar;
+
+/// A single fit gets no more than this share of the budget, so that a slow method leaves time for others.
+const ONE: f64 = 0.1;
+/// Kept for the page.
+const PAGE: f64 = 0.05;
+/// The model that is recommended is fitted to all rows: kept for it are so many times the longest fit.
+const AGAIN: u32 = 2;
+
+/// The time there is.
+pub struct Budget {
+    start: Instant,
+    whole: Duration,
+}
+
+impl Budget {
+    pub fn new(whole: Duration) -> Budget {
+        Budget { start: Instant::now(), whole }
+    }
+
+    /// When a fit that begins now has to end, if none took longer than `longest`; nothing if there is no time for one.
+    pub fn of_one(&self, longest: Duration) -> Option<Instant> {
+        let last = self.start + self.whole.mul_f64(1.0 - PAGE).saturating_sub(AGAIN * longest);
+        let now = Instant::now();
+        (now < last).then(|| last.min(now + self.whole.mul_f64(ONE)))
+    }
+
+    /// When all has to end.
+    pub fn end(&self) -> Instant {
+        self.start + self.whole
+    }
+}
+
+/// Shows where a fit is, and stops it when its time is over.
+pub struct Deadline<'a> {
+    pub bar: &'a Bar,
+    pub at: Instant,
+}
+
+impl Watch for Deadline<'_> {
+    fn at(&self, stage: &str, fraction: f64) -> bool {
+        self.bar.at(stage, fraction) && Instant::now() < self.at
+    }
+}
+
+/// `90`, `90s`, `5m`, `1.5h`
+pub fn parse(text: &str) -> Result<Duration, String> {
+    let text = text.trim();
+    let digits = text.trim_end_matches(|c: char| c.is_alphabetic());
+    let unit = match text[digits.len()..].to_lowercase().as_str() {
+        "" | "s" | "sec" => 1.0,
+        "m" | "min" => 60.0,
+        "h" => 3600.0,
+        _ => f64::NAN,
+    };
+    match digits.trim().parse::<f64>().map(|number| number * unit) {
+        Ok(seconds) if seconds > 0.0 && seconds <= 1e9 => Ok(Duration::from_secs_f64(seconds)),
+        _ => Err("expected a time such as 90s, 5m or 1h".into()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn times_are_read() {
+        let seconds = |text| parse(text).map(|time| time.as_secs_f64());
+        assert_eq!(
+            ["90", "90s", " 5m", "1.5h", "0.5 s"].map(|text| seconds(text).ok()),
+            [90.0, 90.0, 300.0, 5400.0, 0.5].map(Some)
+        );
+        for wrong in ["", "s", "-1s", "0", "5x", "1e999", "nan", "inf"] {
+            assert!(parse(wrong).is_err(), "{wrong:?}");
+        }
+    }
+
+    #[test]
+    fn one_fit_never_gets_all_the_time() {
+        let budget = Budget::new(Duration::from_secs(100));
+        let end = budget.of_one(Duration::ZERO).expect("there is time");
+        assert!(end < budget.start + Duration::from_secs(11));
+        assert!(budget.of_one(Duration::from_secs(48)).is_none(), "the best one has to be fitted again");
+        assert!(Budget::new(Duration::ZERO).of_one(Duration::ZERO).is_none());
+    }
+}

@@ -1,0 +1,382 @@
+//! What `compare` says: a table, a sentence, a command line, and the same as JSON.
+
+use std::io::Write;
+
+use serde_json::{Map, Value, json};
+use skpca::{Fit, Model, Scaling, Spec, Target, format};
+
+use super::{Accuracy, Case, Cell, Comparison, Measure, Plan, Reason, Recommended};
+use crate::arguments::CompareArguments;
+use crate::failure::Failure;
+use crate::memory;
+use crate::terminal::{Emphasis, aligned, time};
+
+/// A column of the table: its heading, what it means, and what it says of a model.
+pub struct Column {
+    pub heading: &'static str,
+    pub about: &'static str,
+    pub text: fn(&Cell) -> String,
+    /// By which it is sorted, where that is a number.
+    pub number: Option<fn(&Cell) -> Option<f64>>,
+}
+
+/// All columns there can be.
+const COLUMNS: &[Column] = &[
+    Column {
+        heading: "method",
+        about: "how points are chosen",
+        text: |cell| cell.case.method.to_string(),
+        number: None,
+    },
+    Column { heading: "asked for", about: "a size or a fidelity", text: |cell| cell.case.asked(), number: None },
+    Column {
+        heading: "points",
+        about: "stored points, each a kernel value a query",
+        text: |cell| cell.model.m().to_string(),
+        number: Some(|cell| Some(cell.model.m() as f64)),
+    },
+    Column {
+        heading: "a component",
+        about: "points that a component uses, on average",
+        text: |cell| format!("{:.1}", per_component(&cell.model)),
+        number: Some(|cell| Some(per_component(&cell.model))),
+    },
+    Column {
+        heading: "fidelity",
+        about: "captured variance, as a share of what exact kernel PCA captures",
+        text: |cell| format!("{:.4}", cell.model.parts().fidelity),
+        number: Some(|cell| Some(cell.model.parts().fidelity)),
+    },
+    Column {
+        heading: "held out",
+        about: "share of the variance of rows held out that is captured",
+        text: |cell| held_out(cell).map_or(String::new(), |share| format!("{share:.4}")),
+        number: Some(held_out),
+    },
+    Column {
+        heading: "AUROC",
+        about: "how well the score tells the rarer class on rows held out",
+        text: |cell| auroc(cell).map_or(String::new(), |area| format!("{area:.4}")),
+        number: Some(auroc),
+    },
+    Column {
+        heading: "1-NN",
+        about: "accuracy of the nearest neighbour on rows held out",
+        text: |cell| accuracy(cell).map_or(String::new(), |a| format!("{:.4}", a.nearest)),
+        number: Some(|cell| accuracy(cell).map(|a| a.nearest)),
+    },
+    Column {
+        heading: "linear",
+        about: "accuracy of a linear classifier (least squares) on rows held out",
+        text: |cell| accuracy(cell).map_or(String::new(), |a| format!("{:.4}", a.linear)),
+        number: Some(|cell| accuracy(cell).map(|a| a.linear)),
+    },
+    Column {
+        heading: "fit",
+        about: "time to fit, as if alone",
+        text: |cell| time(cell.seconds),
+        number: Some(|cell| Some(cell.seconds)),
+    },
+    Column {
+        heading: "query",
+        about: "time to score a row, many at once",
+        text: |cell| time(cell.query),
+        number: Some(|cell| Some(cell.query)),
+    },
+    Column {
+        heading: "file",
+        about: "size of the model file",
+        text: |cell| memory::text(cell.bytes),
+        number: Some(|cell| Some(cell.bytes as f64)),
+    },
+];
+
+fn held_out(cell: &Cell) -> Option<f64> {
+    cell.judged.as_ref().map(|judged| judged.captured)
+}
+
+fn auroc(cell: &Cell) -> Option<f64> {
+    cell.judged.as_ref()?.auroc
+}
+
+fn accuracy(cell: &Cell) -> Option<&Accuracy> {
+    cell.judged.as_ref()?.classes.as_ref()
+}
+
+fn per_component(model: &Model) -> f64 {
+    let a = &model.parts().coefficients;
+    let used: usize = a.col_iter().map(|column| column.iter().filter(|v| **v != 0.0).count()).sum();
+    used as f64 / a.ncols() as f64
+}
+
+/// The columns in which any model has something to say.
+pub fn columns(cells: &[Cell]) -> Vec<&'static Column> {
+    let known = |column: &&Column| column.number.is_none_or(|number| cells.iter().any(|cell| number(cell).is_some()));
+    COLUMNS.iter().filter(known).collect()
+}
+
+pub fn print(comparison: &Comparison) -> Result<(), Failure> {
+    let (mut out, emphasis) = (std::io::stdout().lock(), Emphasis::new());
+    writeln!(out, "{}\n", about(comparison))?;
+    let columns = columns(&comparison.cells);
+    let mut rows = vec![columns.iter().map(|column| column.heading.to_string()).collect::<Vec<_>>()];
+    rows.extend(comparison.cells.iter().map(|cell| columns.iter().map(|column| (column.text)(cell)).collect()));
+    for (i, line) in aligned(&rows, 2).iter().enumerate() {
+        let chosen = |recommended: &Recommended| recommended.case == comparison.cells[i - 1].case;
+        match i > 0 && comparison.recommended.as_ref().is_some_and(chosen) {
+            true => writeln!(out, "{}", emphasis.green(&format!("* {line}")))?,
+            false if i == 0 => writeln!(out, "{}", emphasis.bold(&format!("  {line}")))?,
+            false => writeln!(out, "  {line}")?,
+        }
+    }
+    if !comparison.skipped.is_empty() {
+        writeln!(out, "\nNot in the table:")?;
+        let rows: Vec<Vec<String>> =
+            comparison.skipped.iter().map(|s| vec![s.case.method.to_string(), s.case.asked(), s.why.clone()]).collect();
+        aligned(&rows, 3).iter().try_for_each(|line| writeln!(out, "  {line}"))?;
+    }
+    let Some(recommended) = &comparison.recommended else {
+        writeln!(out, "\nNo fit ended in time: raise --budget, or name fewer --methods.")?;
+        return Ok(());
+    };
+    writeln!(out, "\n{}", emphasis.bold(&sentence(recommended)))?;
+    writeln!(out, "  {}", comparison.call(recommended))?;
+    writeln!(out, "  {}", python(recommended))?;
+    Ok(())
+}
+
+/// What the comparison is of.
+pub fn about(comparison: &Comparison) -> String {
+    let data = &comparison.data;
+    let judged = match (data.judges, data.held_out.is_empty()) {
+        (0, _) => "none held out".to_string(),
+        (count, true) => format!("{count} others judge"),
+        (count, false) => format!("{count} held out to judge"),
+    };
+    format!("{}: {} rows × {} columns; {} fitted, {judged}", data.name, data.points.n(), data.points.d(), data.fitted)
+}
+
+/// The recommendation.
+pub fn sentence(recommended: &Recommended) -> String {
+    let Recommended { model, reason, .. } = recommended;
+    format!(
+        "Recommended: {reason}. Fitted to all rows it keeps {} points with fidelity {:.6}.",
+        model.m(),
+        model.parts().fidelity
+    )
+}
+
+/// Why a cell is recommended.
+pub(super) fn because(cell: &Cell, reason: &Reason, measure: &Measure, plan: &Plan) -> String {
+    let (method, m) = (&cell.case.method, cell.model.m());
+    match (reason, measure) {
+        (Reason::Fidelity, _) => {
+            format!("{method}, which needs the fewest points ({m}) for a fidelity of {}", plan.fidelity)
+        }
+        (Reason::Highest, _) => {
+            let fidelity = cell.model.parts().fidelity;
+            format!(
+                "{method} with {m} points: no model has a fidelity of {}, this one comes nearest ({fidelity:.4})",
+                plan.fidelity
+            )
+        }
+        (Reason::Quality, Measure::Novelty) => format!(
+            "{method}, the smallest model ({m} points) that tells the rarer class within one standard error of the best (AUROC {:.4})",
+            auroc(cell).unwrap_or(f64::NAN)
+        ),
+        (Reason::Quality, _) => format!(
+            "{method}, the smallest model ({m} points) whose features classify within one standard error of the best (accuracy {:.4})",
+            accuracy(cell).map_or(f64::NAN, |a| a.nearest.max(a.linear))
+        ),
+    }
+}
+
+/// A name that a shell takes as one word.
+fn quoted(text: &str) -> String {
+    let plain = |c: char| c.is_ascii_alphanumeric() || "_-./=,:+@%".contains(c);
+    match !text.is_empty() && text.chars().all(plain) {
+        true => text.to_string(),
+        false => format!("'{}'", text.replace('\'', r"'\''")),
+    }
+}
+
+/// The call of `skpca fit` that reads the same table in the same way.
+pub(super) fn command(arguments: &CompareArguments) -> String {
+    let (table, common) = (&arguments.table, &arguments.common);
+    let mut call = format!("skpca fit {}", quoted(&table.data));
+    let mut say = |flag: &str, value: String| call.push_str(&format!(" {flag} {}", quoted(&value)));
+    if let Some(label) = &table.label {
+        say("--label", label.clone());
+    }
+    if !table.drop.is_empty() {
+        say("--drop", table.drop.join(","));
+    }
+    if common.kernel != Fit::default().kernel {
+        say("--kernel", common.kernel.to_string());
+    }
+    if let Some(q) = common.components {
+        say("-q", q.to_string());
+    }
+    if common.scale != Scaling::default() {
+        say("--scale", common.scale.name().to_string());
+    }
+    if common.quantile != Fit::default().quantile {
+        say("--quantile", common.quantile.to_string());
+    }
+    if common.seed != 0 {
+        say("--seed", common.seed.to_string());
+    }
+    if table.no_header {
+        call.push_str(" --no-header");
+    }
+    call
+}
+
+/// A Python expression that fits the same model.
+pub fn python(recommended: &Recommended) -> String {
+    let parts = recommended.model.parts();
+    let mut arguments = Vec::new();
+    arguments.extend(recommended.fit.components.map(|q| q.to_string()));
+    let defaults = Fit::default();
+    if recommended.case.method != defaults.method {
+        arguments.push(format!("method={}", literal(&recommended.case.method)));
+    }
+    // The bandwidth as it was found, which a rule would find again; what was learned from labels is learned again.
+    let labelled = recommended.fit.labelled().unwrap_or(false);
+    let learned = recommended.fit.kernel.name == "conformal";
+    arguments.push(format!("kernel={}", literal(if learned { &recommended.fit.kernel } else { &parts.kernel })));
+    match recommended.case.target {
+        Some(Target::Support(m)) => arguments.push(format!("n_support={m}")),
+        Some(Target::Fidelity(f)) => arguments.push(format!("fidelity={f}")),
+        None => {}
+    }
+    arguments.push(format!("center={}, random_state={}", if parts.center { "True" } else { "False" }, parts.seed));
+    let labels = if labelled { "X, y" } else { "X" };
+    let scaler = match parts.columns.scaling {
+        Scaling::Standard => "StandardScaler(), ",
+        Scaling::Minmax => "MinMaxScaler(), ",
+        Scaling::None => "",
+    };
+    format!("make_pipeline({scaler}SparseKernelPCA({})).fit({labels})", arguments.join(", "))
+}
+
+/// As Python writes it: a name, or a dict.
+fn literal(spec: &Spec) -> String {
+    fn of(value: &Value) -> String {
+        match value {
+            Value::Null => "None".into(),
+            Value::Bool(true) => "True".into(),
+            Value::Bool(false) => "False".into(),
+            Value::Array(items) => format!("[{}]", items.iter().map(of).collect::<Vec<_>>().join(", ")),
+            Value::Object(map) => {
+                let items: Vec<String> = map.iter().map(|(key, value)| format!("{:?}: {}", key, of(value))).collect();
+                format!("{{{}}}", items.join(", "))
+            }
+            other => other.to_string(),
+        }
+    }
+    match spec == &Spec::new(&spec.name) {
+        true => format!("{:?}", spec.name),
+        false => of(&spec.to_json()),
+    }
+}
+
+/// `l21-50.skpca`, `greedy-fidelity-0.95.skpca`
+pub(super) fn file_name(case: &Case) -> String {
+    let asked = match case.target {
+        None => String::new(),
+        Some(Target::Support(m)) => format!("-{m}"),
+        Some(Target::Fidelity(f)) => format!("-fidelity-{f}"),
+    };
+    format!("{}{asked}.skpca", case.method)
+}
+
+impl Comparison {
+    /// The command line that makes the model recommended.
+    pub fn call(&self, recommended: &Recommended) -> String {
+        let target = match recommended.case.target {
+            None => String::new(),
+            Some(Target::Support(m)) => format!(" --support {m}"),
+            Some(Target::Fidelity(f)) => format!(" --fidelity {f}"),
+        };
+        let center = recommended.fit.center;
+        let usual = Fit { center: None, ..recommended.fit.clone() }.centered().ok();
+        let center = match center.filter(|_| center != usual) {
+            None => "",
+            Some(true) => " --center",
+            Some(false) => " --no-center",
+        };
+        let method = quoted(&recommended.case.method.to_string());
+        format!("{} --method {method}{target}{center} -o model.skpca", self.command)
+    }
+
+    pub fn json(&self) -> Value {
+        let data = &self.data;
+        json!({
+            "data": data.name,
+            "rows": data.points.n(),
+            "columns": data.points.d(),
+            "classes": data.classes.as_ref().map(|classes| &classes.names),
+            "fitted": data.fitted,
+            "judges": data.judges,
+            "held_out": data.held_out,
+            "fidelity": data.fidelity,
+            "models": self.cells.iter().map(of_cell).collect::<Vec<_>>(),
+            "skipped": self.skipped.iter().map(|s| {
+                json!({ "method": s.case.method.to_json(), "asked": of_target(s.case.target), "why": s.why })
+            }).collect::<Vec<_>>(),
+            "recommended": self.recommended.as_ref().map(|recommended| {
+                let mut map = format::describe(&recommended.model);
+                map.insert("asked".into(), of_target(recommended.case.target));
+                map.insert("given".into(), recommended.case.method.to_json());
+                map.insert("reason".into(), json!(recommended.reason));
+                map.insert("command".into(), json!(self.call(recommended)));
+                map.insert("python".into(), json!(python(recommended)));
+                map.insert("seconds".into(), json!(recommended.seconds));
+                map
+            }),
+        })
+    }
+}
+
+fn of_target(target: Option<Target>) -> Value {
+    match target {
+        None => Value::Null,
+        Some(Target::Support(m)) => json!({ "support": m }),
+        Some(Target::Fidelity(f)) => json!({ "fidelity": f }),
+    }
+}
+
+fn of_cell(cell: &Cell) -> Map<String, Value> {
+    let mut map = format::describe(&cell.model);
+    map.insert("asked".into(), of_target(cell.case.target));
+    map.insert("given".into(), cell.case.method.to_json());
+    map.insert("seconds".into(), json!(cell.seconds));
+    map.insert("query_seconds".into(), json!(cell.query));
+    map.insert("bytes".into(), json!(cell.bytes));
+    map.insert("held_out_captured".into(), json!(held_out(cell)));
+    map.insert("auroc".into(), json!(auroc(cell)));
+    map.insert("nearest_accuracy".into(), json!(accuracy(cell).map(|a| a.nearest)));
+    map.insert("linear_accuracy".into(), json!(accuracy(cell).map(|a| a.linear)));
+    map
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn words_for_a_shell() {
+        assert_eq!(quoted("data/train.csv"), "data/train.csv");
+        assert_eq!(quoted("my data.csv"), "'my data.csv'");
+        assert_eq!(quoted("it's"), r"'it'\''s'");
+        assert_eq!(quoted(""), "''");
+    }
+
+    #[test]
+    fn python_has_its_own_words() {
+        assert_eq!(literal(&Spec::new("greedy")), "\"greedy\"");
+        let spec = Spec::new("l21").with("refit", false).with("penalty", vec![0.5, 1.0]);
+        assert_eq!(literal(&spec), r#"{"name": "l21", "penalty": [0.5, 1.0], "refit": False}"#);
+    }
+}

@@ -1,0 +1,180 @@
+//! The report page: one HTML file with its pictures, style and script in it.
+
+mod contour;
+mod plots;
+mod svg;
+
+use std::path::Path;
+
+use serde_json::json;
+use skpca::Model;
+
+use crate::compare::{Comparison, report};
+use crate::failure::Failure;
+use crate::{inspect, table};
+use plots::Rows;
+use svg::escaped;
+
+const STYLE: &str = include_str!("page/style.css");
+const SCRIPT: &str = include_str!("page/script.js");
+
+pub fn write(path: &Path, page: &str) -> Result<(), Failure> {
+    table::atomic_write(path, |to| to.write_all(page.as_bytes()))
+        .map_err(|error| Failure::Run(format!("{}: {error}", path.display())))
+}
+
+/// One section a comparison.
+pub fn of_comparisons(comparisons: &[&Comparison]) -> Result<String, Failure> {
+    let sections = comparisons.iter().enumerate().map(|(i, comparison)| section(comparison, i));
+    let sections: String = sections.collect::<Result<_, _>>()?;
+    let names: Vec<&str> = comparisons.iter().map(|comparison| comparison.data.name.as_str()).collect();
+    Ok(page(&format!("Sparse kernel PCA of {}", names.join(" and ")), &sections))
+}
+
+/// What a model file holds.
+pub fn of_model(name: &str, model: &Model) -> Result<String, Failure> {
+    let body = format!("<section><h2>{}</h2>{}</section>", escaped(name), model_part(model, None, "m")?);
+    Ok(page(&format!("Sparse kernel PCA: {name}"), &body))
+}
+
+fn page(title: &str, body: &str) -> String {
+    let (title, version) = (escaped(title), env!("CARGO_PKG_VERSION"));
+    format!(
+        "<!DOCTYPE html>\n<html lang=\"en\"><head><meta charset=\"utf-8\">\n\
+         <meta name=\"viewport\" content=\"width=device-width, initial-scale=1\">\n\
+         <title>{title}</title>\n<link rel=\"icon\" href=\"data:,\">\n<style>{STYLE}</style></head>\n\
+         <body><header><h1>{title}</h1></header>\n<main>{body}</main>\n\
+         <footer>skpca {version}</footer>\n<div id=\"tip\" role=\"status\" hidden></div>\n<script>{SCRIPT}</script></body></html>\n"
+    )
+}
+
+fn section(comparison: &Comparison, i: usize) -> Result<String, Failure> {
+    let about = escaped(&report::about(comparison));
+    let (advice, model) = match &comparison.recommended {
+        None => ("<p class=\"advice\">No fit ended in time.</p>".to_string(), String::new()),
+        Some(recommended) => {
+            let data = &comparison.data;
+            let classes = data.classes.as_ref().map(|classes| (classes.names.as_slice(), classes.of.as_slice()));
+            let rows = Rows { points: &data.points, classes };
+            let advice = format!(
+                "<p class=\"advice\">{}</p>\n<pre><code>{}</code></pre>\n<pre><code>{}</code></pre>",
+                escaped(&report::sentence(recommended)),
+                escaped(&comparison.call(recommended)),
+                escaped(&report::python(recommended))
+            );
+            (
+                advice,
+                format!(
+                    "<h3>The model recommended</h3>\n{}",
+                    model_part(&recommended.model, Some(&rows), &format!("s{i}"))?
+                ),
+            )
+        }
+    };
+    let frontier = match comparison.cells.is_empty() {
+        true => String::new(),
+        false => plots::frontier(comparison).figure(&format!("s{i}-frontier")) + &legend(comparison),
+    };
+    // Inside a script element only its end tag would end it.
+    let json = comparison.json().to_string().replace("</", "<\\/");
+    Ok(format!(
+        "<section><h2>{}</h2>\n<p>{about}</p>\n{advice}\n<div class=\"frontier\">{frontier}</div>\n{}\n{}\n{model}\n\
+         <script type=\"application/json\" class=\"data\">{json}</script></section>\n",
+        escaped(&comparison.data.name),
+        models(comparison),
+        skipped(comparison)
+    ))
+}
+
+/// Which shape and colour is which method.
+fn legend(comparison: &Comparison) -> String {
+    let item = |(k, name): (usize, &String)| {
+        format!(
+            "<li><svg viewBox=\"-16 -7 32 14\" width=\"32\" height=\"14\" aria-hidden=\"true\"><path class=\"line {0} d{k}\" d=\"M-16 0H16\"/>\
+             <path class=\"mark {0}\" d=\"{1}\"/></svg> {2}</li>",
+            svg::colour(k),
+            svg::shape(k),
+            escaped(name)
+        )
+    };
+    let items: String = plots::series(&comparison.cells).iter().enumerate().map(item).collect();
+    format!("<ul class=\"legend\">{items}</ul>\n")
+}
+
+/// Every model, a row each; the script sorts it.
+fn models(comparison: &Comparison) -> String {
+    let columns = report::columns(&comparison.cells);
+    let heading = |column: &&report::Column| {
+        let sort = if column.number.is_some() { "number" } else { "text" };
+        format!(
+            "<th scope=\"col\" data-sort=\"{sort}\"><button title=\"{}\">{}</button></th>",
+            escaped(column.about),
+            escaped(column.heading)
+        )
+    };
+    let headings: String = columns.iter().map(heading).collect();
+    let mut rows = String::new();
+    for cell in &comparison.cells {
+        let chosen = comparison.recommended.as_ref().is_some_and(|r| r.case == cell.case);
+        let entry = |column: &&report::Column| {
+            let text = escaped(&(column.text)(cell));
+            match column.number {
+                None => format!("<td>{text}</td>"),
+                Some(number) => format!("<td data-value=\"{}\">{text}</td>", json!(number(cell))),
+            }
+        };
+        let entries: String = columns.iter().map(entry).collect();
+        rows.push_str(&format!("<tr{}>{entries}</tr>\n", if chosen { " class=\"chosen\"" } else { "" }));
+    }
+    let meanings: String =
+        columns.iter().map(|c| format!("<dt>{}</dt><dd>{}</dd>", escaped(c.heading), escaped(c.about))).collect();
+    format!(
+        "<h3>Every model</h3>\n<p>Click a heading to sort; the recommended one is marked ★.</p>\n\
+         <div class=\"wide\"><table><thead><tr>{headings}</tr></thead><tbody>\n{rows}</tbody></table></div>\n\
+         <details><summary>What the columns mean</summary><dl>{meanings}</dl></details>\n"
+    )
+}
+
+fn skipped(comparison: &Comparison) -> String {
+    if comparison.skipped.is_empty() {
+        return String::new();
+    }
+    let item = |s: &crate::compare::Skipped| {
+        format!("<li>{}, {}: {}</li>", escaped(&s.case.method.to_string()), escaped(&s.case.asked()), escaped(&s.why))
+    };
+    let items: String = comparison.skipped.iter().map(item).collect();
+    format!("<h3>Not in the table</h3>\n<ul class=\"skipped\">{items}</ul>\n")
+}
+
+/// A model in numbers and pictures; with rows, also where they lie.
+fn model_part(model: &Model, rows: Option<&Rows>, id: &str) -> Result<String, Failure> {
+    let summary = inspect::summary_lines(model);
+    let lines: String =
+        summary.iter().map(|(name, text)| format!("<dt>{}</dt><dd>{}</dd>", escaped(name), escaped(text))).collect();
+    let mut figures = plots::scatter(model, rows)?.figure(&format!("{id}-scatter"));
+    if let Some((names, _)) = rows.and_then(|rows| rows.classes) {
+        figures.push_str(&classes(names));
+    }
+    let mut small = plots::scree(model).figure(&format!("{id}-scree"));
+    small.push_str(&plots::scores(model).figure(&format!("{id}-scores")));
+    for (k, plot) in plots::contours(model, rows)?.iter().enumerate() {
+        small.push_str(&plot.figure(&format!("{id}-contour-{k}")));
+    }
+    Ok(format!(
+        "<dl class=\"summary\">{lines}</dl>\n<div class=\"scatter\">{figures}</div>\n<div class=\"figures\">{small}</div>\n"
+    ))
+}
+
+/// Which shape and colour is which class.
+fn classes(names: &[String]) -> String {
+    let item = |(k, name): (usize, &String)| {
+        format!(
+            "<li><svg viewBox=\"-7 -7 14 14\" width=\"14\" height=\"14\" aria-hidden=\"true\"><path class=\"mark {}\" d=\"{}\"/></svg> {}</li>",
+            svg::colour(k),
+            svg::shape(k),
+            escaped(name)
+        )
+    };
+    let items: String = names.iter().take(24).enumerate().map(item).collect();
+    format!("<ul class=\"legend\">{items}</ul>\n")
+}

@@ -1,0 +1,240 @@
+//! The pictures: which numbers go where.
+
+use skpca::{Model, Points, Precision, Random};
+
+use super::contour::{Grid, steps};
+use super::svg::{Axis, Plot, colour, short};
+use crate::compare::{Cell, Comparison};
+use crate::failure::Failure;
+
+const WIDE: (f64, f64) = (560.0, 360.0);
+const SMALL: (f64, f64) = (340.0, 300.0);
+/// Rows that are drawn at most.
+const ROWS: usize = 1000;
+/// Columns whose values a tip tells.
+const TOLD: usize = 6;
+/// Crossings of a grid in one direction, and lines on it.
+const GRID: usize = 61;
+const LEVELS: usize = 9;
+/// Components whose contours are drawn.
+const CONTOURS: usize = 6;
+const BINS: usize = 40;
+/// Random numbers for [`ROWS`], a purpose that the library does not use.
+const PURPOSE: u64 = 1003;
+
+/// Methods of the cells in the order they are drawn.
+pub fn series(cells: &[Cell]) -> Vec<String> {
+    let mut names: Vec<String> = cells.iter().map(|cell| cell.case.method.to_string()).collect();
+    names.dedup();
+    names
+}
+
+/// Fidelity against size, a line a method.
+pub fn frontier(comparison: &Comparison) -> Plot {
+    let cells = &comparison.cells;
+    let points = |cell: &Cell| cell.model.m() as f64;
+    let fidelity = |cell: &Cell| cell.model.parts().fidelity;
+    let low = cells.iter().map(fidelity).fold(1.0, f64::min);
+    let x = Axis::log("points kept", cells.iter().map(points));
+    let y = Axis::nines("fidelity", (low * 20.0).floor() / 20.0);
+    let about = "Up and left is better: more of kernel PCA with fewer points. The dashed line is exact kernel PCA, which keeps every row; \
+                 the dotted one the fidelity asked for. Near 1 the scale is stretched.";
+    let mut plot = Plot::new("Size and fidelity of every method", about, WIDE, x, y);
+    let ends = cells.iter().map(points).fold((f64::INFINITY, 0.0), |(a, b): (f64, f64), m| (a.min(m), b.max(m)));
+    plot.line("ceiling", [(ends.0, 1.0), (ends.1, 1.0)]);
+    plot.text((ends.1, 1.0), true, "exact kernel PCA");
+    plot.line("asked", [(ends.0, comparison.data.fidelity), (ends.1, comparison.data.fidelity)]);
+    for (k, name) in series(cells).iter().enumerate() {
+        let own: Vec<&Cell> = cells.iter().filter(|cell| cell.case.method.to_string() == *name).collect();
+        plot.line(&format!("{} d{k}", colour(k)), own.iter().map(|cell| (points(cell), fidelity(cell))));
+        for cell in own {
+            let chosen = comparison.recommended.as_ref().is_some_and(|r| r.case == cell.case);
+            let tip = format!(
+                "{name}: {} points, fidelity {:.4} (asked for {}){}",
+                cell.model.m(),
+                fidelity(cell),
+                cell.case.asked(),
+                if chosen { ", recommended" } else { "" }
+            );
+            let class = if chosen { format!("{} chosen", colour(k)) } else { colour(k) };
+            plot.mark(k, &class, (points(cell), fidelity(cell)), &tip);
+        }
+    }
+    plot
+}
+
+/// Share of the variance along each component.
+pub fn scree(model: &Model) -> Plot {
+    let parts = model.parts();
+    let total = if parts.total_variance > 0.0 { parts.total_variance } else { 1.0 };
+    let shares: Vec<f64> = parts.variances.iter().map(|v| v / total).collect();
+    let most = shares.iter().copied().fold(0.0, f64::max);
+    let x = Axis::from("component", 0.5, shares.len() as f64 + 0.5);
+    let y = Axis::from("share of the variance", 0.0, 1.05 * most);
+    let captured: f64 = parts.captured / total;
+    let about = format!(
+        "Together the {} components hold {:.1} % of the variance in feature space.",
+        shares.len(),
+        100.0 * captured
+    );
+    let mut plot = Plot::new("Variance along each component", &about, SMALL, x, y);
+    for (k, share) in shares.iter().enumerate() {
+        let at = k as f64 + 1.0;
+        plot.bar("", (at - 0.4, at + 0.4), *share, &format!("component {}: {:.2} %", k + 1, 100.0 * share));
+    }
+    plot
+}
+
+/// How training rows score, and where novelty begins.
+pub fn scores(model: &Model) -> Plot {
+    let scores = &model.parts().scores;
+    let most = scores.values.last().copied().unwrap_or(1.0).max(scores.threshold);
+    let width = if most > 0.0 { most / BINS as f64 } else { 1.0 };
+    let mut counts = vec![0usize; BINS + 1];
+    let mut before = scores.count;
+    // Between two scores that are kept lie as many rows as their ranks differ by.
+    for (value, above) in scores.values.iter().zip(&scores.above) {
+        counts[((value / width) as usize).min(BINS)] += before - above;
+        before = *above;
+    }
+    let highest = *counts.iter().max().unwrap_or(&1) as f64;
+    let x = Axis::from("novelty score", 0.0, width * (BINS + 1) as f64);
+    let y = Axis::from("training rows", 0.0, 1.08 * highest);
+    let share = 100.0 * scores.quantile;
+    let about =
+        format!("{share} % of {} training rows score below the threshold, {}.", scores.count, short(scores.threshold));
+    let mut plot = Plot::new("Novelty scores of the training rows", &about, SMALL, x, y);
+    for (i, count) in counts.iter().enumerate().filter(|(_, count)| **count > 0) {
+        let (from, to) = (i as f64 * width, (i + 1) as f64 * width);
+        plot.bar("", (from, to), *count as f64, &format!("{} to {}: {count} rows", short(from), short(to)));
+    }
+    plot.line("threshold", [(scores.threshold, 0.0), (scores.threshold, 1.08 * highest)]);
+    plot.text((scores.threshold, 1.08 * highest), scores.threshold > 0.6 * most, "threshold");
+    plot
+}
+
+/// Rows and their classes, as far as they are known.
+pub struct Rows<'a> {
+    pub points: &'a Points<'a>,
+    /// Names, and the number of each row's.
+    pub classes: Option<(&'a [String], &'a [usize])>,
+}
+
+/// The support as the user's columns have it.
+fn support(model: &Model) -> Result<Points<'static>, Failure> {
+    let (support, columns) = (&model.parts().support, &model.parts().columns);
+    let unscale = |row: &[f64]| -> Vec<f64> {
+        row.iter().enumerate().map(|(k, v)| v * columns.scale[k] + columns.shift[k]).collect()
+    };
+    Ok(Points::new(support.d(), support.rows().flat_map(unscale).collect::<Vec<f64>>())?)
+}
+
+/// `x = 1.2, y = 3.4, …`
+fn told(model: &Model, row: &[f64]) -> String {
+    let names = &model.parts().columns.names;
+    let name = |k: usize| names.as_ref().map_or_else(|| format!("column {k}"), |names| names[k].clone());
+    let mut text: Vec<String> =
+        row.iter().take(TOLD).enumerate().map(|(k, v)| format!("{} = {}", name(k), short(*v))).collect();
+    if row.len() > TOLD {
+        text.push("…".into());
+    }
+    text.join(", ")
+}
+
+/// The first two components, or the first and the score; the support is marked.
+pub fn scatter(model: &Model, rows: Option<&Rows>) -> Result<Plot, Failure> {
+    let place = |points: &Points| -> Result<Vec<(f64, f64)>, Failure> {
+        let features = model.transform(points, Precision::Double)?;
+        Ok(match model.q() {
+            1 => features.iter().copied().zip(model.score(points, Precision::Double)?).collect(),
+            q => features.chunks_exact(q).map(|row| (row[0], row[1])).collect(),
+        })
+    };
+    let support = support(model)?;
+    let kept = place(&support)?;
+    let shown = rows.map(|rows| Random::new(0, PURPOSE).sample(rows.points.n(), ROWS)).unwrap_or_default();
+    let places = match rows {
+        Some(rows) => place(&rows.points.select(&shown))?,
+        None => Vec::new(),
+    };
+    let all = || places.iter().chain(&kept);
+    let x = Axis::around("component 1", all().map(|p| p.0));
+    let y = Axis::around(if model.q() == 1 { "novelty score" } else { "component 2" }, all().map(|p| p.1));
+    let what = if model.parts().rows.is_some() { "rows that are kept" } else { "points of the method's own" };
+    let about = match rows {
+        Some(rows) if shown.len() < rows.points.n() => {
+            format!("{} of {} rows; rings are the support, {what}.", shown.len(), rows.points.n())
+        }
+        _ => format!("Rings are the support, {what}."),
+    };
+    let mut plot = Plot::new("Rows and support along the components", &about, WIDE, x, y);
+    for (&row, at) in shown.iter().zip(&places) {
+        let rows = rows.expect("shown rows are there");
+        let class = rows.classes.map(|(names, of)| (of[row], names[of[row]].as_str()));
+        let named = class.map_or(String::new(), |(_, name)| format!(", class {name}"));
+        let series = class.map_or(0, |(class, _)| class);
+        let tip = format!("row {row}{named}: {}", told(model, rows.points.row(row)));
+        plot.mark(series, &format!("row {}", colour(series)), *at, &tip);
+    }
+    for (i, at) in kept.iter().enumerate() {
+        let name = model
+            .parts()
+            .rows
+            .as_ref()
+            .map_or_else(|| format!("point {i} of the method's own"), |rows| format!("row {}", rows[i]));
+        plot.mark(0, "kept", *at, &format!("support, {name}: {}", told(model, support.row(i))));
+    }
+    Ok(plot)
+}
+
+/// For two columns: lines on which each component, and the score, is constant.
+pub fn contours(model: &Model, rows: Option<&Rows>) -> Result<Vec<Plot>, Failure> {
+    let columns = &model.parts().columns;
+    if columns.d() != 2 {
+        return Ok(Vec::new());
+    }
+    let support = support(model)?;
+    let points = rows.map_or(&support, |rows| rows.points);
+    let names = columns.names.clone().unwrap_or_else(|| vec!["column 0".into(), "column 1".into()]);
+    let ranges = [0, 1].map(|k| {
+        let column = || points.rows().chain(support.rows()).map(|row| row[k]);
+        let (low, high) = (column().fold(f64::INFINITY, f64::min), column().fold(f64::NEG_INFINITY, f64::max));
+        let pad = if high > low { 0.15 * (high - low) } else { 1.0 };
+        (low - pad, high + pad)
+    });
+    let (xs, ys) = (steps(ranges[0].0, ranges[0].1, GRID), steps(ranges[1].0, ranges[1].1, GRID));
+    let grid = Points::new(2, Grid::crossings(&xs, &ys))?;
+    let features = model.transform(&grid, Precision::Double)?;
+    let dots: Vec<(f64, f64)> = match rows {
+        Some(rows) => Random::new(0, PURPOSE)
+            .sample(rows.points.n(), ROWS)
+            .iter()
+            .map(|&i| (rows.points.row(i)[0], rows.points.row(i)[1]))
+            .collect(),
+        None => Vec::new(),
+    };
+    let draw = |title: &str, about: &str, values: Vec<f64>, threshold: Option<f64>| {
+        let axis = |k: usize| Axis::from(&names[k], ranges[k].0, ranges[k].1);
+        let mut plot = Plot::new(title, about, SMALL, axis(0), axis(1));
+        let lines = Grid { xs: xs.clone(), ys: ys.clone(), values };
+        plot.dots("row", dots.iter().copied());
+        for (i, level) in lines.levels(LEVELS).into_iter().enumerate() {
+            plot.segments(&format!("level l{i}"), &lines.line(level), &short(level));
+        }
+        if let Some(threshold) = threshold {
+            plot.segments("threshold", &lines.line(threshold), &format!("threshold {}", short(threshold)));
+        }
+        plot.dots("kept", support.rows().map(|row| (row[0], row[1])));
+        plot
+    };
+    let q = model.q();
+    let component = |k: usize| {
+        let values = features.iter().skip(k).step_by(q).copied().collect();
+        draw(&format!("Component {}", k + 1), "Lines of equal value; large dots are the support.", values, None)
+    };
+    let mut plots: Vec<Plot> = (0..q.min(CONTOURS)).map(component).collect();
+    let scores = model.score(&grid, Precision::Double)?;
+    let about = "Lines of equal novelty; beyond the thick one rows are novel.";
+    plots.push(draw("Novelty score", about, scores, Some(model.parts().scores.threshold)));
+    Ok(plots)
+}

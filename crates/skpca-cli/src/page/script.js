@@ -1,0 +1,33 @@
+"use strict";
+// Sorting: a click on a heading orders the rows by it, another one the other way round.
+for (const table of document.querySelectorAll("table")) {
+  const headings = [...table.tHead.rows[0].cells];
+  headings.forEach((heading, k) => heading.querySelector("button").addEventListener("click", () => {
+    const up = heading.getAttribute("aria-sort") !== "ascending";
+    headings.forEach((other) => other.removeAttribute("aria-sort"));
+    heading.setAttribute("aria-sort", up ? "ascending" : "descending");
+    const numbers = heading.dataset.sort === "number";
+    const key = (row) => (numbers ? parseFloat(row.cells[k].dataset.value) : row.cells[k].textContent);
+    const order = (a, b) => {
+      const [x, y] = [key(a), key(b)];
+      if (!numbers) return x.localeCompare(y);
+      // What is not known comes last either way.
+      if (Number.isNaN(x) || Number.isNaN(y)) return up ? Number.isNaN(x) - Number.isNaN(y) : Number.isNaN(y) - Number.isNaN(x);
+      return x - y;
+    };
+    const rows = [...table.tBodies[0].rows].sort((a, b) => (up ? order(a, b) : order(b, a)));
+    table.tBodies[0].append(...rows);
+  }));
+}
+// Tips: what a mark says, at once and on touch too; without the script the browser shows its title.
+const tip = document.getElementById("tip");
+document.addEventListener("pointerover", (event) => {
+  const title = event.target.closest(".marks > *")?.querySelector("title");
+  tip.hidden = !title;
+  if (title) tip.textContent = title.textContent;
+});
+document.addEventListener("pointermove", (event) => {
+  if (tip.hidden) return;
+  tip.style.left = `${Math.min(event.clientX + 14, innerWidth - tip.offsetWidth - 8)}px`;
+  tip.style.top = `${Math.min(event.clientY + 14, innerHeight - tip.offsetHeight - 8)}px`;
+});

@@ -1,0 +1,267 @@
+//! `skpca compare`: its numbers are those of separate runs, nothing is silently missing, page and JSON say the same.
+
+mod support;
+
+use serde_json::{Value, json};
+use skpca::method::METHODS;
+use support::{Desk, NAMES, csv, normal, numbers};
+
+/// Two classes, one of them rare and far out, under the names a, b, c and class.
+fn labelled(seed: u64, n: usize) -> String {
+    let rows = normal(seed, n, 3);
+    let line = |(i, row): (usize, &Vec<f64>)| {
+        let far = i % 20 == 0;
+        let x: Vec<String> = row.iter().map(|v| format!("{}", if far { 4.0 + v } else { *v })).collect();
+        format!("{},{}\n", x.join(","), if far { "odd" } else { "usual" })
+    };
+    "a,b,c,class\n".to_string() + &rows.iter().enumerate().map(line).collect::<String>()
+}
+
+fn desk() -> Desk {
+    let desk = Desk::new();
+    desk.put("train.csv", labelled(1, 300));
+    desk.put("test.csv", labelled(2, 200));
+    desk
+}
+
+fn models(json: &Value) -> &Vec<Value> {
+    json["models"].as_array().unwrap()
+}
+
+/// The flags of a model's own fit.
+fn flags(model: &Value) -> String {
+    let asked = match &model["asked"] {
+        Value::Null => String::new(),
+        asked if asked["support"].is_u64() => format!("--support {}", asked["support"]),
+        asked => format!("--fidelity {}", asked["fidelity"]),
+    };
+    format!("--method {} {asked}", model["given"]["name"].as_str().unwrap())
+}
+
+fn close(found: &Value, expected: f64, what: &str) {
+    let found = found.as_f64().unwrap_or_else(|| panic!("{what}: {found}"));
+    assert!((found - expected).abs() < 1e-9, "{what}: {found} {expected}");
+}
+
+#[test]
+fn numbers_are_those_of_separate_fits_and_scores() {
+    let desk = desk();
+    let all = desk
+        .json("compare train.csv --test test.csv --label class -q 4 --support 8 --fidelity 0.9 --budget 10m --json");
+    let names: Vec<&str> = models(&all).iter().map(|model| model["given"]["name"].as_str().unwrap()).collect();
+    assert!(METHODS.iter().all(|entry| names.contains(&entry.name)), "every method is there: {names:?}");
+    assert_eq!(all["skipped"], json!([]));
+    let test = desk.bytes("test.csv");
+    let odd: Vec<bool> = String::from_utf8(test).unwrap().lines().skip(1).map(|line| line.ends_with("odd")).collect();
+    for model in models(&all) {
+        let flags = flags(model);
+        let alone = desk.run(&format!("fit train.csv -o model.skpca --label class -q 4 --center {flags} --json"));
+        let alone: Value = serde_json::from_str(&alone.stdout).unwrap();
+        for name in ["m", "q", "fidelity", "captured", "support_per_component", "threshold", "method", "report"] {
+            assert_eq!(model[name], alone[name], "{flags}: {name}");
+        }
+        assert_eq!(model["bytes"], desk.bytes("model.skpca").len(), "{flags}");
+        let scores: Vec<f64> = desk.rows("score model.skpca test.csv").iter().map(|row| row[0]).collect();
+        let features = desk.rows("transform model.skpca test.csv");
+        let length: f64 = features.iter().flatten().map(|y| y * y).sum();
+        close(
+            &model["held_out_captured"],
+            length / (length + scores.iter().sum::<f64>()),
+            &format!("{flags}: held out"),
+        );
+        close(&model["auroc"], auroc(&scores, &odd), &format!("{flags}: AUROC"));
+        let known = desk.rows("transform model.skpca train.csv");
+        let right = features.iter().enumerate().filter(|(i, row)| {
+            let distance = |other: &Vec<f64>| other.iter().zip(*row).map(|(a, b)| (a - b) * (a - b)).sum::<f64>();
+            let nearest = (0..known.len()).min_by(|&a, &b| distance(&known[a]).total_cmp(&distance(&known[b])));
+            (nearest.unwrap() % 20 == 0) == odd[*i]
+        });
+        close(&model["nearest_accuracy"], right.count() as f64 / 200.0, &format!("{flags}: nearest"));
+    }
+}
+
+/// By its definition: pairs in the right order.
+fn auroc(scores: &[f64], odd: &[bool]) -> f64 {
+    let (mut pairs, mut right) = (0.0, 0.0);
+    for (i, _) in odd.iter().enumerate().filter(|(_, odd)| **odd) {
+        for (j, _) in odd.iter().enumerate().filter(|(_, odd)| !**odd) {
+            pairs += 1.0;
+            right += if scores[i] > scores[j] { 1.0 } else { 0.5 * f64::from(u8::from(scores[i] == scores[j])) };
+        }
+    }
+    right / pairs
+}
+
+#[test]
+fn the_command_recommended_gives_the_model_promised() {
+    let desk = desk();
+    for flags in [
+        "--drop class",
+        "--label class",
+        "--label class --seed 3 --scale minmax -q 3 --fidelity 0.8",
+        "--label class --kernel laplacian --methods likelihood",
+        "--drop class --no-center",
+    ] {
+        let all = desk.json(&format!("compare train.csv {flags} --support 6 9 --budget 10m --json"));
+        let best = &all["recommended"];
+        let command = best["command"].as_str().unwrap().strip_prefix("skpca ").unwrap();
+        let alone = desk.run(&format!("{command} --json"));
+        assert_eq!(alone.code, 0, "{command}: {}", alone.stderr);
+        let alone: Value = serde_json::from_str(&alone.stdout).unwrap();
+        for name in ["m", "q", "fidelity", "threshold", "n", "kernel"] {
+            assert_eq!(best[name], alone[name], "{command}: {name}");
+        }
+        let center = if flags.contains("--no-center") { json!(false) } else { json!(true) };
+        assert!(models(&all).iter().chain([best]).all(|model| model["center"] == center), "all on the same footing");
+        assert_eq!(best["n"], 300, "all rows, those held out too");
+        assert_eq!((&all["fitted"], &all["judges"]), (&json!(225), &json!(75)));
+    }
+}
+
+#[test]
+fn page_and_json_of_one_run_agree() {
+    let desk = desk();
+    let all = desk.json("compare train.csv --label class -q 3 --methods greedy l21 exact -o report.html --json");
+    let page = String::from_utf8(desk.bytes("report.html")).unwrap();
+    let (_, rest) = page.split_once("<script type=\"application/json\" class=\"data\">").unwrap();
+    let (embedded, _) = rest.split_once("</script>").unwrap();
+    assert_eq!(serde_json::from_str::<Value>(embedded).unwrap(), all);
+    for model in models(&all) {
+        let shown = format!("<td data-value=\"{}\">{:.4}</td>", model["fidelity"], model["fidelity"].as_f64().unwrap());
+        assert!(page.contains(&shown), "{shown}");
+    }
+    assert!(page.contains(best_command(&all)));
+    assert!(!page.contains("http"), "nothing is fetched");
+}
+
+fn best_command(all: &Value) -> &str {
+    all["recommended"]["command"].as_str().unwrap()
+}
+
+#[test]
+fn what_does_not_fit_the_budget_is_listed() {
+    let desk = Desk::new();
+    desk.put("data.csv", csv(&NAMES, &normal(1, 3000, 3)));
+    let cases = 4 * (METHODS.len() - 2) + 1 + (METHODS.len() - 2);
+    for budget in ["0.3s", "2s", "0.000001s"] {
+        let all = desk.json(&format!("compare data.csv --budget {budget} --json"));
+        let (done, skipped) = (models(&all).len(), all["skipped"].as_array().unwrap());
+        assert_eq!(done + skipped.len(), cases, "{budget}: every case is in the table or in the list");
+        assert!(!skipped.is_empty(), "{budget}");
+        assert!(skipped.iter().all(|s| !s["why"].as_str().unwrap().is_empty()));
+        assert_eq!(all["recommended"].is_null(), done == 0);
+    }
+    assert!(desk.ok("compare data.csv --budget 0.000001s").contains("No fit ended in time: raise --budget"));
+}
+
+#[test]
+fn models_are_kept_with_the_rows_that_judged_them() {
+    let desk = desk();
+    let all = desk.json("compare train.csv --label class -q 3 --methods greedy --support 5 --keep kept --json");
+    assert!(desk.ok("inspect kept/greedy-5.skpca").contains("keeps        5 points for 3 components"));
+    let rows = numbers(&String::from_utf8(desk.bytes("kept/rows.csv")).unwrap());
+    let held: Vec<usize> = (0..rows.len()).filter(|&i| rows[i][0] == 1.0).collect();
+    assert_eq!(all["held_out"], json!(held));
+    // A kept model knows that tables have a label.
+    desk.ok("score kept/greedy-5.skpca train.csv");
+}
+
+#[test]
+fn wrong_calls_are_refused() {
+    let desk = desk();
+    let methods: Vec<&str> = METHODS.iter().map(|entry| entry.name).collect();
+    desk.refuses(
+        "compare train.csv --drop class --methods nonsense",
+        2,
+        &format!("unknown method 'nonsense': expected one of {}", methods.join(", ")),
+    );
+    desk.refuses("compare train.csv --drop class --hold-out 1", 2, "--hold-out 1: expected a share from 0 to 0.9");
+    desk.refuses(
+        "compare train.csv --drop class --methods discriminant",
+        2,
+        "--methods discriminant: name the column of classes with --label",
+    );
+    desk.refuses(
+        "compare train.csv --drop class --kernel conformal",
+        2,
+        "--kernel conformal: name the column of classes with --label",
+    );
+    desk.refuses(
+        "compare train.csv --label a --drop class",
+        1,
+        "the label has 300 values on 300 rows: it does not name classes; leave it out with --drop",
+    );
+    desk.refuses("compare train.csv --drop class --support 0", 2, "support = 0: expected a whole number from 1");
+    desk.refuses(
+        "compare train.csv --drop class --fidelity 2",
+        2,
+        "fidelity = 2: expected a number above 0 and up to 1",
+    );
+    desk.put("other.csv", csv(&["a", "b", "class"], &normal(1, 50, 3)));
+    let differ = "other.csv: its columns are not those of train.csv";
+    desk.refuses("compare train.csv --drop class --test other.csv", 1, differ);
+    desk.refuses(
+        "compare train.csv --drop class -o no/report.html",
+        1,
+        "no/report.html: No such file or directory (os error 2)",
+    );
+    let wrong = desk.run("compare train.csv --budget soon");
+    assert!(wrong.code == 2 && wrong.stderr.contains("expected a time such as 90s, 5m or 1h"), "{}", wrong.stderr);
+}
+
+#[test]
+fn odd_tables_are_compared_too() {
+    let desk = Desk::new();
+    let flat: Vec<Vec<f64>> = normal(1, 40, 1).iter().map(|row| vec![row[0], 1.0]).collect();
+    desk.put("flat.csv", csv(&["a", "b"], &flat));
+    desk.put("twins.csv", csv(&NAMES, &vec![normal(1, 5, 3); 8].concat()));
+    desk.put("few.csv", csv(&NAMES, &normal(1, 3, 3)));
+    for table in ["flat.csv", "twins.csv", "few.csv"] {
+        let all = desk.json(&format!("compare {table} -o page.html --json"));
+        assert!(!models(&all).is_empty() && !all["recommended"].is_null(), "{table}");
+    }
+    desk.put("same.csv", "a,b\n".to_string() + &"1,2\n".repeat(20));
+    desk.refuses("compare same.csv --json", 1, "there is nothing to fit: all rows are the same");
+}
+
+#[test]
+fn a_model_is_drawn_without_its_data() {
+    let desk = desk();
+    desk.ok("fit train.csv --drop class,c -o model.skpca --support 9 -q 3 --quiet");
+    assert!(desk.ok("inspect model.skpca --html page.html").ends_with("drawn        page.html\n"));
+    let page = String::from_utf8(desk.bytes("page.html")).unwrap();
+    assert_eq!(
+        page.matches("<figure").count(),
+        3 + 3 + 1,
+        "scatter, scree and scores; three components and the novelty"
+    );
+    assert_eq!(page.matches("class=\"mark kept\"").count(), 9);
+}
+
+#[test]
+fn quiet_runs_say_nothing() {
+    let desk = desk();
+    let flags = "--drop class -q 3 --methods landmarks --support 5";
+    assert_eq!(desk.ok(&format!("compare train.csv {flags} -o report.html --quiet")), "");
+    assert_eq!(desk.ok("fit train.csv --drop class -o model.skpca --support 9 --quiet"), "");
+    assert_eq!(desk.ok("--quiet demo"), "");
+    let table = desk.ok(&format!("compare train.csv {flags}"));
+    assert!(!table.contains('\x1b'), "no colours but on a terminal");
+    assert!(table.contains("* landmarks"), "{table}");
+}
+
+#[test]
+fn shells_and_man_know_every_command() {
+    let desk = Desk::new();
+    let commands = ["fit", "transform", "score", "inspect", "compare", "demo"];
+    for shell in ["bash", "zsh", "fish", "elvish", "powershell"] {
+        let text = desk.ok(&format!("completions {shell}"));
+        assert!(commands.iter().all(|command| text.contains(command)) && text.contains("budget"), "{shell}");
+    }
+    assert!(desk.ok("man").starts_with(".ie"), "a manual page");
+    desk.ok("man -o pages");
+    for command in commands {
+        let page = String::from_utf8(desk.bytes(&format!("pages/skpca-{command}.1"))).unwrap();
+        assert!(page.contains(".TH"), "{command}");
+    }
+}
