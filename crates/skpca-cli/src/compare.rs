@@ -131,8 +131,9 @@ impl Plan {
         })
     }
 
-    /// Methods and targets in the order they are tried: for every method the fidelity first, then size after size.
-    fn cases(&self, n: usize) -> Vec<Case> {
+    /// Targets in the order they are tried, each with every method that has a size: the smallest size, the fidelity, then size
+    /// after size.
+    fn targets(&self, n: usize) -> Vec<Target> {
         let q = self.base.components.unwrap_or(COMPONENTS);
         let mut sizes = match self.sizes.is_empty() {
             true => SIZES.map(|times| times * q).into_iter().filter(|&m| m <= n).collect(),
@@ -140,19 +141,15 @@ impl Plan {
         };
         sizes.sort_unstable();
         sizes.dedup();
-        let targets = [Target::Fidelity(self.fidelity)].into_iter().chain(sizes.into_iter().map(Target::Support));
-        let sparse = || self.methods.iter().filter(|method| method.name != "exact");
-        let grid = targets
-            .flat_map(|target| sparse().map(move |method| Case { method: method.clone(), target: Some(target) }));
-        // Exact kernel PCA, the slowest with many rows, comes last.
-        let exact = self.methods.iter().filter(|method| method.name == "exact");
-        grid.chain(exact.map(|method| Case { method: method.clone(), target: None })).collect()
+        let mut targets: Vec<Target> = sizes.into_iter().map(Target::Support).collect();
+        targets.insert(targets.len().min(1), Target::Fidelity(self.fidelity));
+        targets
     }
 }
 
-/// Every method, the elaborate ones, which stand last in the registry, first.
+/// Every method there is for such data.
 pub fn applicable(labelled: bool) -> Vec<Spec> {
-    METHODS.iter().rev().filter(|entry| labelled || !entry.labelled).map(|entry| Spec::new(entry.name)).collect()
+    METHODS.iter().filter(|entry| labelled || !entry.labelled).map(|entry| Spec::new(entry.name)).collect()
 }
 
 /// What is compared on.
@@ -294,7 +291,7 @@ pub struct Comparison {
     pub data: About,
     pub cells: Vec<Cell>,
     pub skipped: Vec<Skipped>,
-    /// Nothing if no fit ended in time.
+    /// Nothing if none was fitted to all rows in time.
     pub recommended: Option<Recommended>,
     pub command: String,
 }
@@ -323,19 +320,32 @@ pub fn compare(data: &Data, plan: &Plan, budget: &Budget, bar: &Bar) -> Result<C
     let start = Instant::now();
     let clock = || start.elapsed();
     let study = Study::new(&plan.base, &points, labels.as_ref(), data.names.clone(), &clock)?;
-    let cases = plan.cases(points.n());
     let (mut cells, mut skipped) = (Vec::<Cell>::new(), Vec::<Skipped>::new());
-    for (i, case) in cases.iter().enumerate() {
-        bar.of(format!("{:>2} of {}: {}, {}: ", i + 1, cases.len(), case.method, case.asked()));
-        let longest = cells.iter().map(|cell| cell.seconds).fold(0.0, f64::max);
-        let until = budget.of_one(Duration::from_secs_f64(longest));
-        match tried(case, plan, &study, &points, &skipped, until, bar)? {
+    let mut attempt = |case: Case, number: usize| -> Result<f64, Failure> {
+        bar.of(format!("fit {number}: {}, {}: ", case.method, case.asked()));
+        let start = Instant::now();
+        match tried(&case, plan, &study, &points, &skipped, budget.of_one(), bar)? {
             Ok((mut model, time)) => {
                 model.ignore(plan.ignored.clone());
-                cells.push(judges.cell(case.clone(), model, time)?);
+                cells.push(judges.cell(case, model, time)?);
             }
-            Err(why) => skipped.push(Skipped { case: case.clone(), why }),
+            Err(why) => skipped.push(Skipped { case, why }),
         }
+        Ok(start.elapsed().as_secs_f64())
+    };
+    // Exact kernel PCA, which has one size and is the slowest with many rows, comes last; of the others the fast ones come first.
+    let (exact, sparse): (Vec<&Spec>, Vec<&Spec>) = plan.methods.iter().partition(|method| method.name == "exact");
+    let mut sparse: Vec<(f64, &Spec)> = sparse.into_iter().map(|method| (0.0, method)).collect();
+    let mut number = 0;
+    for target in plan.targets(points.n()) {
+        for (seconds, method) in &mut sparse {
+            number += 1;
+            *seconds += attempt(Case { method: (*method).clone(), target: Some(target) }, number)?;
+        }
+        sparse.sort_by(|a, b| a.0.total_cmp(&b.0));
+    }
+    for method in exact {
+        attempt(Case { method: method.clone(), target: None }, number + 1)?;
     }
     let place = |case: &Case| METHODS.iter().position(|entry| entry.name == case.method.name);
     cells.sort_by_key(|cell| (place(&cell.case), cell.case.method.to_string(), cell.model.m()));

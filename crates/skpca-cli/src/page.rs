@@ -51,7 +51,7 @@ fn page(title: &str, body: &str) -> String {
 fn section(comparison: &Comparison, i: usize) -> Result<String, Failure> {
     let about = escaped(&report::about(comparison));
     let (advice, model) = match &comparison.recommended {
-        None => ("<p class=\"advice\">No fit ended in time.</p>".to_string(), String::new()),
+        None => ("<p class=\"advice\">No model was fitted to all rows in time.</p>".to_string(), String::new()),
         Some(recommended) => {
             let data = &comparison.data;
             let classes = data.classes.as_ref().map(|classes| (classes.names.as_slice(), classes.of.as_slice()));
@@ -139,10 +139,8 @@ fn skipped(comparison: &Comparison) -> String {
     if comparison.skipped.is_empty() {
         return String::new();
     }
-    let item = |s: &crate::compare::Skipped| {
-        format!("<li>{}, {}: {}</li>", escaped(&s.case.method.to_string()), escaped(&s.case.asked()), escaped(&s.why))
-    };
-    let items: String = comparison.skipped.iter().map(item).collect();
+    let item = |(what, why): (String, String)| format!("<li>{}: {}</li>", escaped(&what), escaped(&why));
+    let items: String = report::missing(comparison).into_iter().map(item).collect();
     format!("<h3>Not in the table</h3>\n<ul class=\"skipped\">{items}</ul>\n")
 }
 

@@ -149,9 +149,12 @@ fn what_does_not_fit_the_budget_is_listed() {
         assert_eq!(done + skipped.len(), cases, "{budget}: every case is in the table or in the list");
         assert!(!skipped.is_empty(), "{budget}");
         assert!(skipped.iter().all(|s| !s["why"].as_str().unwrap().is_empty()));
-        assert_eq!(all["recommended"].is_null(), done == 0);
+        assert!(done > 0 || all["recommended"].is_null(), "{budget}: nothing to recommend");
     }
-    assert!(desk.ok("compare data.csv --budget 0.000001s").contains("No fit ended in time: raise --budget"));
+    assert!(
+        desk.ok("compare data.csv --budget 0.000001s")
+            .contains("No model was fitted to all rows in time: raise --budget")
+    );
 }
 
 #[test]

@@ -8,10 +8,8 @@ use crate::progress::Bar;
 
 /// A single fit gets no more than this share of the budget, so that a slow method leaves time for others.
 const ONE: f64 = 0.1;
-/// Kept for the page.
-const PAGE: f64 = 0.05;
-/// The model that is recommended is fitted to all rows: kept for it are so many times the longest fit.
-const AGAIN: u32 = 2;
+/// Fits end at this share; the rest is for the model that is recommended, which is fitted to all rows, and for the page.
+const FITS: f64 = 0.8;
 
 /// The time there is.
 pub struct Budget {
@@ -24,9 +22,9 @@ impl Budget {
         Budget { start: Instant::now(), whole }
     }
 
-    /// When a fit that begins now has to end, if none took longer than `longest`; nothing if there is no time for one.
-    pub fn of_one(&self, longest: Duration) -> Option<Instant> {
-        let last = self.start + self.whole.mul_f64(1.0 - PAGE).saturating_sub(AGAIN * longest);
+    /// When a fit that begins now has to end; nothing if there is no time for one.
+    pub fn of_one(&self) -> Option<Instant> {
+        let last = self.start + self.whole.mul_f64(FITS);
         let now = Instant::now();
         (now < last).then(|| last.min(now + self.whole.mul_f64(ONE)))
     }
@@ -84,9 +82,8 @@ mod tests {
     #[test]
     fn one_fit_never_gets_all_the_time() {
         let budget = Budget::new(Duration::from_secs(100));
-        let end = budget.of_one(Duration::ZERO).expect("there is time");
+        let end = budget.of_one().expect("there is time");
         assert!(end < budget.start + Duration::from_secs(11));
-        assert!(budget.of_one(Duration::from_secs(48)).is_none(), "the best one has to be fitted again");
-        assert!(Budget::new(Duration::ZERO).of_one(Duration::ZERO).is_none());
+        assert!(Budget::new(Duration::ZERO).of_one().is_none());
     }
 }

@@ -5,7 +5,7 @@ use std::io::Write;
 use serde_json::{Map, Value, json};
 use skpca::{Fit, Model, Scaling, Spec, Target, format};
 
-use super::{Accuracy, Case, Cell, Comparison, Measure, Plan, Reason, Recommended};
+use super::{Accuracy, Case, Cell, Comparison, Measure, Plan, Reason, Recommended, Skipped};
 use crate::arguments::CompareArguments;
 use crate::failure::Failure;
 use crate::memory;
@@ -131,18 +131,27 @@ pub fn print(comparison: &Comparison) -> Result<(), Failure> {
     }
     if !comparison.skipped.is_empty() {
         writeln!(out, "\nNot in the table:")?;
-        let rows: Vec<Vec<String>> =
-            comparison.skipped.iter().map(|s| vec![s.case.method.to_string(), s.case.asked(), s.why.clone()]).collect();
-        aligned(&rows, 3).iter().try_for_each(|line| writeln!(out, "  {line}"))?;
+        let rows: Vec<Vec<String>> = missing(comparison).into_iter().map(|(what, why)| vec![what, why]).collect();
+        aligned(&rows, 2).iter().try_for_each(|line| writeln!(out, "  {line}"))?;
     }
     let Some(recommended) = &comparison.recommended else {
-        writeln!(out, "\nNo fit ended in time: raise --budget, or name fewer --methods.")?;
+        writeln!(out, "\nNo model was fitted to all rows in time: raise --budget, or name fewer --methods.")?;
         return Ok(());
     };
     writeln!(out, "\n{}", emphasis.bold(&sentence(recommended)))?;
     writeln!(out, "  {}", comparison.call(recommended))?;
     writeln!(out, "  {}", python(recommended))?;
     Ok(())
+}
+
+/// What is not in the table, and why; cases of one method and reason together.
+pub fn missing(comparison: &Comparison) -> Vec<(String, String)> {
+    let alike = |a: &Skipped, b: &Skipped| a.case.method == b.case.method && a.why == b.why;
+    let group = |group: &[Skipped]| {
+        let asked: Vec<String> = group.iter().map(|skipped| skipped.case.asked()).collect();
+        (format!("{}: {}", group[0].case.method, asked.join(", ")), group[0].why.clone())
+    };
+    comparison.skipped.chunk_by(alike).map(group).collect()
 }
 
 /// What the comparison is of.

@@ -214,13 +214,13 @@ impl Plot {
         ));
     }
 
-    /// Words at a point; `end` if they end there.
+    /// Words below a point, that begin there, or end there if `end`.
     pub fn text(&mut self, (x, y): (f64, f64), end: bool, text: &str) {
         let (x, y) = self.at(x, y);
         let anchor = if end { "end" } else { "start" };
         self.push(&format!(
             "<text x=\"{x:.1}\" y=\"{:.1}\" text-anchor=\"{anchor}\">{}</text>",
-            y - 4.0,
+            y + 12.0,
             escaped(text)
         ));
     }

@@ -27,6 +27,7 @@ use crate::factor::{Factor, diagonal};
 use crate::scatter::Scatter;
 use crate::spec::Spec;
 use crate::spectrum::Expansion;
+use crate::watch::check;
 
 /// Sums that differ by this share of the whole are equal.
 const SLACK: f64 = 1e-12;
@@ -197,6 +198,7 @@ impl Ranking {
         let n = self.order.len();
         let all: f64 = task.leading(factor, t)?.values.iter().sum();
         let enough = |count: usize| -> Result<bool> {
+            check(task.watch, "search", 0.0)?;
             Ok(factor.captured(t, &self.order[..count], None, task.q)? >= fidelity * all)
         };
         // What a span captures grows with it: doubling, then bisection. All of it is held by all points alone.
