@@ -199,7 +199,7 @@ fn fit(
     scaling: &str,
     quantile: f64,
     seed: u64,
-    labels: Option<Vec<i64>>,
+    labels: Option<PyReadonlyArray1<'_, i64>>,
     names: Option<Vec<String>>,
     progress: Option<Py<PyAny>>,
 ) -> PyResult<Model> {
@@ -219,7 +219,7 @@ fn fit(
         seed,
     };
     let points = points(&x)?;
-    let labels = labels.map(Labels::new).transpose().map_err(value_error)?;
+    let labels = labels.map(|labels| Labels::new(labels.as_array())).transpose().map_err(value_error)?;
     let listener = Listener { progress, last: Mutex::new(Instant::now()), raised: Mutex::new(None) };
     let run = || match &labels {
         Some(labels) => fit.run_labelled(&points, labels, names.clone(), &listener),

@@ -31,7 +31,7 @@ def fit(
     scaling: str = "standard",
     quantile: float = 0.95,
     seed: int = 0,
-    labels: Sequence[int] | None = None,
+    labels: NDArray[np.int64] | None = None,
     names: Sequence[str] | None = None,
     progress: Callable[[str, float], object] | None = None,
 ) -> Model: ...

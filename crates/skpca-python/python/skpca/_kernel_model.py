@@ -86,7 +86,7 @@ class KernelModel(BaseEstimator):
             return double(validate_data(self, X, **checks)), None
         X, y = validate_data(self, X, y, **checks)
         check_classification_targets(y)
-        return double(X), np.unique(y, return_inverse=True)[1].tolist()
+        return double(X), np.unique(y, return_inverse=True)[1].astype(np.int64, copy=False)
 
     def _queries(self, X):
         """Checked rows of new data, in the type they came in."""
