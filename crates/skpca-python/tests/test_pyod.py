@@ -54,6 +54,24 @@ def test_labels_and_rejection(fitted):
     assert set(detector.predict_with_rejection(queries, c_fp=1, c_fn=1, c_r=0.1)) <= {-2, 0, 1}
 
 
+def test_what_pyod_asks_of_its_own_kernel_pca():
+    """PyOD tests its KPCA by these calls, at this size and floor. Ours has no subsets and no selected components."""
+    x, truth, queries, of_queries = blobs(200, 42)
+    detector = clone(SKPCA(contamination=0.1, random_state=42)).fit(x)
+    assert roc_auc_score(of_queries, detector.decision_function(queries)) >= 0.8
+    with pytest.raises(ValueError):
+        detector.predict_proba(queries, method="something")
+    labels, confidence = detector.predict(queries, return_confidence=True)
+    assert labels.shape == confidence.shape == of_queries.shape and 0 <= confidence.min() <= confidence.max() <= 1
+    _, (expected, most, cost) = detector.predict_with_rejection(queries, return_stats=True)
+    assert 0 <= expected <= 1 and 0 <= most <= 1 and cost >= 0
+    assert detector.fit_predict(x).shape == truth.shape
+    for scoring in ("roc_auc_score", "prc_n_score"):
+        assert 0 <= detector.fit_predict_score(queries, of_queries, scoring=scoring) <= 1
+    with pytest.raises(NotImplementedError):
+        detector.fit_predict_score(queries, of_queries, scoring="something")
+
+
 def test_parameters_reach_the_model():
     x, *_ = blobs(200, 0)
     detector = clone(SKPCA(3, method="greedy", n_support=7, kernel="laplacian", contamination=0.2)).fit(x)

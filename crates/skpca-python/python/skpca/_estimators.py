@@ -9,6 +9,8 @@ from sklearn.utils.validation import check_array, check_is_fitted
 from . import _preimage
 from ._kernel_model import KernelModel, double
 
+INVERSES = (None, "fixed-point", "ridge", "kernel-ridge")
+
 
 class SparseKernelPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, KernelModel):
     """Kernel PCA whose components are sums over a handful of points.
@@ -52,8 +54,12 @@ class SparseKernelPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, KernelM
     max_iter : int, default=None
         Most iterations: alternations of "l1", "l21" and "elastic-net", steps of "expansion", passes of exchanges
         of "greedy".
+    inverse : {"fixed-point", "ridge", "kernel-ridge"}, default=None
+        How `inverse_transform` finds rows: the fixed point of Mika et al. (1998), for the kernel "rbf" alone and its
+        default; a ridge regression of the training rows on their features, the default of the other kernels; or a
+        kernel ridge regression over the features of the support, which removes noise best.
     alpha : float, default=1.0
-        Ridge of the regression behind `inverse_transform` where the kernel is not "rbf".
+        Ridge of these regressions.
     random_state : int, RandomState instance or None, default=None
         Seed of all that is random. The same seed gives the same bits on any number of threads.
     n_jobs : int, default=None
@@ -126,6 +132,7 @@ class SparseKernelPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, KernelM
         refit=True,
         tol=None,
         max_iter=None,
+        inverse=None,
         alpha=1.0,
         random_state=None,
         n_jobs=None,
@@ -148,6 +155,7 @@ class SparseKernelPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, KernelM
             n_jobs=n_jobs,
             verbose=verbose,
         )
+        self.inverse = inverse
         self.alpha = alpha
 
     def fit(self, X, y=None):
@@ -165,9 +173,17 @@ class SparseKernelPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, KernelM
         self : object
             The fitted estimator.
         """
+        if self.inverse not in INVERSES:
+            raise ValueError(f"inverse = {self.inverse!r}: expected one of {INVERSES}")
         X = self._fit(X, y)
-        if not (self._has_fixed_point() or self.__sklearn_tags__().input_tags.pairwise):
-            self._inverse = Ridge(alpha=self.alpha).fit(self._model.transform(X), X)
+        inverse = self.inverse or ("fixed-point" if _preimage.applies(self._model) else "ridge")
+        if inverse == "fixed-point" and not _preimage.applies(self._model):
+            raise ValueError("inverse = 'fixed-point': only the kernel rbf has one")
+        if not self.__sklearn_tags__().input_tags.pairwise:
+            if inverse == "ridge":
+                self._inverse = Ridge(alpha=self.alpha).fit(self._model.transform(X), X)
+            elif inverse == "kernel-ridge":
+                self._inverse = _preimage.KernelRidge(self._model, self.support_vectors_, X, self.alpha)
         return self
 
     def transform(self, X):
@@ -190,8 +206,7 @@ class SparseKernelPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, KernelM
     def inverse_transform(self, X):
         """Rows whose features are near the given ones.
 
-        Under the kernel "rbf" by the fixed point of Mika et al. (1998) over the support; under the others by
-        a ridge regression of the training rows on their features.
+        By a fixed point over the support or by a regression, as the parameter `inverse` says.
 
         Parameters
         ----------
@@ -207,10 +222,10 @@ class SparseKernelPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, KernelM
         X = check_array(X, dtype=[np.float64, np.float32])
         if X.shape[1] != self.n_components_:
             raise ValueError(f"X has {X.shape[1]} columns, expected one for each of {self.n_components_} components")
-        if self._has_fixed_point():
-            rows = _preimage.fixed_point(self._model, X.astype(np.float64))
-        elif self._inverse is not None:
+        if self._inverse is not None:
             rows = self._inverse.predict(X)
+        elif _preimage.applies(self._model):
+            rows = _preimage.fixed_point(self._model, X.astype(np.float64))
         else:
             raise NotFittedError("models under a precomputed kernel, and but for rbf those from files, have no inverse")
         return rows.astype(X.dtype, copy=False)
@@ -237,9 +252,6 @@ class SparseKernelPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, KernelM
     def _adopt(self, model):
         self._inverse = None
         return super()._adopt(model)
-
-    def _has_fixed_point(self):
-        return _preimage.applies(self._model)
 
     @property
     def _n_features_out(self):

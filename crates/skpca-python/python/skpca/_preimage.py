@@ -1,12 +1,19 @@
-"""Rows whose image in feature space is nearest to a sum over the support (Mika et al. 1998).
+"""Which rows have these features?
 
-target  φ̄ + Σ_k y_k v_k = Σ_i γ_i φ(z_i),    γ = β + A E Eᵀ y
-step    x ← Σ_i γ_i k(x, z_i) z_i / Σ_i γ_i k(x, z_i)                      their (10), rbf only
+Fixed point (Mika et al. 1998): the row whose image in feature space is nearest to a sum over the support.
+
+    target  φ̄ + Σ_k y_k v_k = Σ_i γ_i φ(z_i),    γ = β + A E Eᵀ y
+    step    x ← Σ_i γ_i k(x, z_i) z_i / Σ_i γ_i k(x, z_i)                      their (10), rbf only
+
+Kernel ridge (Bakir, Weston & Schölkopf 2004): a regression of training rows on their features, over those of the support.
+
+    x ≈ x̄ + Σ_i w_i g(y, c_i),   g(y, c) = exp(−‖y − c‖² / mean squared distance),   c_i the features of z_i
 """
 
 import json
 
 import numpy as np
+from scipy.linalg import lstsq
 
 from . import _core
 
@@ -50,3 +57,33 @@ def targets(parts, features):
 def nearest(points, products):
     """The support point nearest to each target: all have length 1, so the one with the largest inner product."""
     return points[products.argmax(axis=1)]
+
+
+# Training rows that a kernel ridge regression sees, and points it is a sum over, at most.
+SEEN = 4000
+CENTRES = 500
+
+
+class KernelRidge:
+    """Rows from features by a regression that stores as many numbers as the support has."""
+
+    def __init__(self, model, support, X, alpha):
+        X, support = spread(X, SEEN), spread(support, CENTRES)
+        features, self.centres = model.transform(X), model.transform(support)
+        variance = features.var(axis=0).sum()
+        self.kernel = json.dumps({"name": "rbf", "gamma": 0.5 / variance if variance > 0 else 1.0})
+        self.mean = X.mean(axis=0)
+        values = _core.kernel(self.kernel, features, self.centres)
+        among = _core.kernel(self.kernel, self.centres, self.centres)
+        normal = values.T @ values + alpha * among
+        # Centres may coincide; the least of the solutions is as good as any.
+        self.weights = lstsq(normal, values.T @ (X - self.mean), cond=1e-12)[0]
+
+    def predict(self, features):
+        features = np.ascontiguousarray(features, dtype=np.float64)
+        return self.mean + _core.product(self.kernel, features, self.centres, self.weights)
+
+
+def spread(rows, most):
+    """Rows evenly spread over all, if there are more than that."""
+    return np.ascontiguousarray(rows[np.linspace(0, len(rows) - 1, min(len(rows), most)).astype(int)])
