@@ -5,7 +5,7 @@ Fixed point (Mika et al. 1998): the row whose image in feature space is nearest 
     target  φ̄ + Σ_k y_k v_k = Σ_i γ_i φ(z_i),    γ = β + A E Eᵀ y
     step    x ← Σ_i γ_i k(x, z_i) z_i / Σ_i γ_i k(x, z_i)                      their (10), rbf only
 
-Kernel ridge (Bakir, Weston & Schölkopf 2004): a regression of training rows on their features, over those of the support.
+Kernel ridge (Bakir, Weston & Schölkopf 2004): a regression of rows on their features, over those of the support.
 
     x ≈ x̄ + Σ_i w_i g(y, c_i),   g(y, c) = exp(−‖y − c‖² / mean squared distance),   c_i the features of z_i
 """
