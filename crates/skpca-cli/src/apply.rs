@@ -1,9 +1,12 @@
 //! `skpca transform` and `skpca score`: a model and a table in, a table out.
 
+use std::path::Path;
+
 use skpca::{Model, Points, Precision};
 
 use crate::arguments::ApplyArguments;
 use crate::failure::Failure;
+use crate::fit::check_apart;
 use crate::inspect::read_model;
 use crate::table::{self, ReadOptions, Table};
 use crate::use_threads;
@@ -37,6 +40,10 @@ fn precision(arguments: &ApplyArguments) -> Precision {
 
 fn load(arguments: &ApplyArguments) -> Result<(Model, Points<'static>), Failure> {
     table::check_target(arguments.output.as_deref())?;
+    if let Some(output) = arguments.output.as_deref().map(Path::new) {
+        check_apart(output, Path::new(&arguments.table.data))?;
+        check_apart(output, &arguments.model)?;
+    }
     use_threads(arguments.table.threads)?;
     let model = read_model(&arguments.model)?;
     let options = ReadOptions {

@@ -7,25 +7,27 @@
 
 pub mod budget;
 mod choice;
+mod judges;
 mod quality;
 pub mod report;
 mod split;
+mod trials;
 
+use std::collections::HashMap;
+use std::io::Write;
 use std::path::Path;
-use std::time::{Duration, Instant};
 
 use skpca::method::METHODS;
-use skpca::{Error, Fit, Labels, Model, Points, Precision, Random, Spec, Study, Target, format};
+use skpca::{Fit, Labels, Model, Points, Spec, Study, Target};
 
 use crate::arguments::CompareArguments;
 use crate::failure::Failure;
 use crate::progress::Bar;
 use crate::table::{self, Table};
-use crate::{fit, memory, page, use_threads};
-use budget::{Budget, Deadline};
-use choice::{Candidate, Reason};
-use quality::Sample;
-use split::Split;
+use crate::{fit, page, use_threads};
+use budget::Budget;
+use judges::Judges;
+use trials::Trials;
 
 /// Fidelity to aim at where nothing is said.
 const FIDELITY: f64 = 0.95;
@@ -33,15 +35,8 @@ const FIDELITY: f64 = 0.95;
 const SIZES: [usize; 4] = [1, 2, 5, 10];
 /// Components where nothing is said, as the library has it.
 const COMPONENTS: usize = 10;
-/// Rows that a nearest neighbour is looked for among, and rows that look for one.
-const NEIGHBOURS: usize = 4000;
-const SEEKERS: usize = 2000;
-/// Exact kernel PCA of more rows is tried only where it is asked for by name.
-const EXACT_ROWS: usize = 20_000;
-/// A label is the novel class of two where it has no more than this share of the rows.
-const RARE: f64 = 0.1;
-/// Random numbers for [`NEIGHBOURS`], a purpose that the library does not use.
-const PURPOSE: u64 = 1002;
+/// Parameters that fix the size of a method's model: it is asked for no other.
+const OWN_SIZE: [&str; 6] = ["penalty", "fraction", "l1_ratio", "alpha", "noise", "keep"];
 
 pub fn run(arguments: &CompareArguments, quiet: bool) -> Result<(), Failure> {
     let budget = Budget::new(arguments.budget);
@@ -49,6 +44,11 @@ pub fn run(arguments: &CompareArguments, quiet: bool) -> Result<(), Failure> {
     let plan = Plan::new(arguments)?;
     if let Some(output) = &arguments.output {
         fit::check_output(output)?;
+        let read = [Some(&arguments.table.data), arguments.test.as_ref()];
+        read.into_iter().flatten().try_for_each(|input| fit::check_apart(output, Path::new(input)))?;
+    }
+    if let Some(directory) = &arguments.keep {
+        make_directory(directory)?;
     }
     let data = Data::read(arguments)?;
     let comparison = compare(&data, &plan, &budget, &Bar::new(quiet))?;
@@ -58,16 +58,27 @@ pub fn run(arguments: &CompareArguments, quiet: bool) -> Result<(), Failure> {
     if let Some(output) = &arguments.output {
         page::write(output, &page::of_comparisons(&[&comparison])?)?;
     }
+    let mut out = std::io::stdout().lock();
     if arguments.json {
-        println!("{}", comparison.json());
-    } else if !quiet {
-        report::print(&comparison)?;
+        writeln!(out, "{}", comparison.json())?;
+    } else if !quiet || arguments.output.is_none() {
+        report::print(&mut out, &comparison)?;
         match &arguments.output {
-            Some(output) => println!("\nThe page is {}: open it in a browser.", output.display()),
-            None => println!("\nAdd -o report.html for a page with pictures."),
+            Some(output) => writeln!(out, "\nThe page is {}: open it in a browser.", output.display())?,
+            None if quiet => {}
+            None => writeln!(out, "\nAdd -o report.html for a page with pictures.")?,
         }
     }
     Ok(())
+}
+
+/// Makes a directory that files will go into, and sees that they can.
+pub fn make_directory(directory: &Path) -> Result<(), Failure> {
+    let named = |why: String| Failure::Run(format!("{}: {why}", directory.display()));
+    match directory.to_str() {
+        None => Err(named("expected a name in UTF-8".into())),
+        Some(_) => std::fs::create_dir_all(directory).map_err(|error| named(error.to_string())),
+    }
 }
 
 /// What is to be tried.
@@ -118,7 +129,7 @@ impl Plan {
         Ok(Plan {
             methods: match arguments.methods.is_empty() {
                 true => applicable(labelled),
-                false => arguments.methods.clone(),
+                false => distinct(&arguments.methods),
             },
             named: !arguments.methods.is_empty(),
             sizes: arguments.support.clone(),
@@ -147,6 +158,12 @@ impl Plan {
     }
 }
 
+/// Each once, in the order given.
+fn distinct(methods: &[Spec]) -> Vec<Spec> {
+    let first = |(i, method): &(usize, &Spec)| !methods[..*i].contains(method);
+    methods.iter().enumerate().filter(first).map(|(_, method)| method.clone()).collect()
+}
+
 /// Every method there is for such data.
 pub fn applicable(labelled: bool) -> Vec<Spec> {
     METHODS.iter().filter(|entry| labelled || !entry.labelled).map(|entry| Spec::new(entry.name)).collect()
@@ -165,6 +182,7 @@ pub struct Data {
 }
 
 /// Labels as numbers.
+#[derive(Clone)]
 pub struct Classes {
     /// In the order they appear.
     pub names: Vec<String>,
@@ -173,31 +191,51 @@ pub struct Classes {
 }
 
 impl Classes {
-    fn new(labels: &[String], test: Option<&[String]>) -> Result<Classes, Failure> {
-        fit::labels(labels)?;
+    fn new(labels: &[String]) -> Result<Classes, Failure> {
+        if let Some(row) = labels.iter().position(|label| label.trim().is_empty()) {
+            return Err(Failure::Run(format!("row {row} (from 0) has no label: leave it out, or name its class")));
+        }
         let mut names: Vec<String> = Vec::new();
-        let mut number = |label: &String| {
-            names.iter().position(|name| name == label).unwrap_or_else(|| {
+        let mut numbers = HashMap::new();
+        let number = |label: &String| {
+            *numbers.entry(label.clone()).or_insert_with(|| {
                 names.push(label.clone());
                 names.len() - 1
             })
         };
-        let of: Vec<usize> = labels.iter().map(&mut number).collect();
-        let of_test: Vec<usize> = test.unwrap_or_default().iter().map(&mut number).collect();
-        match names.len() > 2 && 2 * names.len() > labels.len() {
-            true => Err(Failure::Run(format!(
-                "the label has {} values on {} rows: it does not name classes; leave it out with --drop",
-                names.len(),
-                labels.len()
+        let of: Vec<usize> = labels.iter().map(number).collect();
+        let (classes, rows) = (names.len(), labels.len());
+        match classes {
+            1 => Err(Failure::Run("the label has one class only: leave it out with --drop".into())),
+            _ if classes > 2 && 2 * classes > rows => Err(Failure::Run(format!(
+                "the label has {classes} values on {rows} rows: it does not name classes; leave it out with --drop"
             ))),
-            false => Ok(Classes { names, of, of_test }),
+            _ => Ok(Classes { names, of, of_test: Vec::new() }),
         }
+    }
+
+    /// Numbers the classes of another table, which must be known.
+    fn number_test(&mut self, labels: &[String], table: &str) -> Result<(), Failure> {
+        let numbers: HashMap<&String, usize> = self.names.iter().enumerate().map(|(k, name)| (name, k)).collect();
+        let number = |(row, label): (usize, &String)| {
+            numbers.get(label).copied().ok_or_else(|| {
+                Failure::Run(format!(
+                    "{table}: row {row} (from 0) is of class '{label}', which the rows fitted do not have"
+                ))
+            })
+        };
+        self.of_test = labels.iter().enumerate().map(number).collect::<Result<_, _>>()?;
+        Ok(())
     }
 
     /// Of two classes the one with fewer rows.
     pub fn rarer(&self) -> Option<usize> {
-        let count = |class: usize| self.of.iter().filter(|&&of| of == class).count();
-        (self.names.len() == 2).then(|| usize::from(count(1) <= count(0)))
+        (self.names.len() == 2).then(|| usize::from(self.count(1) <= self.count(0)))
+    }
+
+    /// Rows of a class.
+    pub fn count(&self, class: usize) -> usize {
+        self.of.iter().filter(|&&of| of == class).count()
     }
 }
 
@@ -211,21 +249,22 @@ impl Data {
             test: None,
             classes: None,
         };
-        let mut other = None;
+        data.classes = label.map(|label| Classes::new(&label)).transpose()?;
         if let Some(test) = &arguments.test {
             let table = fit::read_from(test, &arguments.table)?;
             if table.names != data.names || table.columns != data.points.d() {
                 return Err(Failure::Run(format!("{test}: its columns are not those of {}", data.name)));
             }
             data.test = Some(Points::new(table.columns, table.values)?);
-            other = table.label;
+            if let (Some(classes), Some(label)) = (&mut data.classes, table.label) {
+                classes.number_test(&label, test)?;
+            }
         }
-        data.classes = label.map(|label| Classes::new(&label, other.as_deref())).transpose()?;
         Ok(data)
     }
 }
 
-/// A method and what is asked of it; nothing for one that keeps every row.
+/// A method and what is asked of it; nothing for one that keeps every row, or whose parameters say how many.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Case {
     pub method: Spec,
@@ -235,7 +274,8 @@ pub struct Case {
 impl Case {
     pub fn asked(&self) -> String {
         match self.target {
-            None => "every row".into(),
+            None if self.method.name == "exact" => "every row".into(),
+            None => "as given".into(),
             Some(Target::Support(m)) => format!("{m} points"),
             Some(Target::Fidelity(f)) => format!("fidelity {f}"),
         }
@@ -310,286 +350,44 @@ pub struct About {
 
 /// Fits and judges, and recommends one.
 pub fn compare(data: &Data, plan: &Plan, budget: &Budget, bar: &Bar) -> Result<Comparison, Failure> {
-    let n = data.points.n();
     let of = data.classes.as_ref().map(|classes| classes.of.as_slice());
-    let Split { fitted, held_out } = split::split(n, plan.hold_out, of, plan.base.seed);
-    let points = if held_out.is_empty() { data.points.clone() } else { data.points.select(&fitted) };
-    let class = |rows: &[usize]| of.map_or(Vec::new(), |of| rows.iter().map(|&row| of[row]).collect());
-    let judges = Judges::new(data, &points, class(&fitted), &held_out, class(&held_out), plan.base.seed);
-    let labels = of.map(|_| Labels::new(class(&fitted))).transpose()?;
-    let start = Instant::now();
+    let split = split::split(data.points.n(), plan.hold_out, of, plan.base.seed);
+    let points = match split.held_out.is_empty() {
+        true => data.points.clone(),
+        false => data.points.select(&split.fitted),
+    };
+    let labels = of.map(|of| Labels::new(split.fitted.iter().map(|&row| of[row]))).transpose()?;
+    let judges = Judges::new(data, &split, plan.base.seed);
+    let start = std::time::Instant::now();
     let clock = || start.elapsed();
     let study = Study::new(&plan.base, &points, labels.as_ref(), data.names.clone(), &clock)?;
-    let (mut cells, mut skipped) = (Vec::<Cell>::new(), Vec::<Skipped>::new());
-    let mut attempt = |case: Case, number: usize| -> Result<f64, Failure> {
-        bar.of(format!("fit {number}: {}, {}: ", case.method, case.asked()));
-        let start = Instant::now();
-        match tried(&case, plan, &study, &points, &skipped, budget.of_one(), bar)? {
-            Ok((mut model, time)) => {
-                model.ignore(plan.ignored.clone());
-                cells.push(judges.cell(case, model, time)?);
-            }
-            Err(why) => skipped.push(Skipped { case, why }),
-        }
-        Ok(start.elapsed().as_secs_f64())
-    };
-    // Exact kernel PCA, which has one size and is the slowest with many rows, comes last; of the others the fast ones come first.
-    let (exact, sparse): (Vec<&Spec>, Vec<&Spec>) = plan.methods.iter().partition(|method| method.name == "exact");
-    let mut sparse: Vec<(f64, &Spec)> = sparse.into_iter().map(|method| (0.0, method)).collect();
-    let mut number = 0;
-    for target in plan.targets(points.n()) {
-        for (seconds, method) in &mut sparse {
-            number += 1;
-            *seconds += attempt(Case { method: (*method).clone(), target: Some(target) }, number)?;
-        }
-        sparse.sort_by(|a, b| a.0.total_cmp(&b.0));
-    }
-    for method in exact {
-        attempt(Case { method: method.clone(), target: None }, number + 1)?;
-    }
-    let place = |case: &Case| METHODS.iter().position(|entry| entry.name == case.method.name);
-    cells.sort_by_key(|cell| (place(&cell.case), cell.case.method.to_string(), cell.model.m()));
-    skipped.sort_by_key(|skipped| (place(&skipped.case), skipped.case.method.to_string()));
-    bar.of("the model recommended: ".into());
-    let recommended = recommend(data, plan, &cells, judges.count(), held_out.is_empty(), budget, bar)?;
+    let mut trials = Trials::new(plan, &study, &points, &judges, budget, bar);
+    trials.run()?;
+    let recommended = trials.recommend(data, split.held_out.is_empty())?;
+    let (cells, skipped) = trials.into_parts();
     let about = About {
         name: data.name.clone(),
         points: data.points.clone(),
-        classes: data.classes.as_ref().map(|c| Classes {
-            names: c.names.clone(),
-            of: c.of.clone(),
-            of_test: Vec::new(),
-        }),
+        classes: data.classes.clone(),
         fitted: points.n(),
         judges: judges.count(),
-        held_out,
+        held_out: split.held_out,
         fidelity: plan.fidelity,
     };
     Ok(Comparison { data: about, cells, skipped, recommended, command: plan.command.clone() })
 }
 
-/// The model of a case and the time of its fit, or why there is none; an error only where no case could do better.
-#[allow(clippy::type_complexity)]
-fn tried(
-    case: &Case,
-    plan: &Plan,
-    study: &Study,
-    points: &Points,
-    skipped: &[Skipped],
-    until: Option<Instant>,
-    bar: &Bar,
-) -> Result<Result<(Model, Duration), String>, Failure> {
-    if case.target.is_none() && points.n() > EXACT_ROWS && !plan.named {
-        return Ok(Err(format!("it keeps every row: above {EXACT_ROWS} rows only with --methods exact")));
-    }
-    let fit = Fit { method: case.method.clone(), target: case.target, ..plan.base.clone() };
-    if memory::available().is_some_and(|free| fit.memory(points.n(), points.d()).is_ok_and(|needed| needed > free)) {
-        return Ok(Err("it needs more memory than is free".into()));
-    }
-    let stopped = |s: &&Skipped| s.case.method == case.method && s.why.starts_with(STOPPED);
-    if let Some(Target::Support(m)) = case.target
-        && skipped.iter().filter(stopped).any(|s| matches!(s.case.target, Some(Target::Support(less)) if less < m))
-    {
-        return Ok(Err("a smaller one took too long".into()));
-    }
-    let Some(at) = until else { return Ok(Err("no time left: raise --budget".into())) };
-    let start = Instant::now();
-    match study.fit(&case.method, case.target, &Deadline { bar, at }) {
-        Ok(fitted) => Ok(Ok(fitted)),
-        Err(Error::Interrupted) => Ok(Err(format!(
-            "{STOPPED} {:.1} s, its share of the budget: raise --budget",
-            start.elapsed().as_secs_f64()
-        ))),
-        // What one method cannot do, others can; what is wrong with the data, all would say.
-        Err(error @ (Error::Parameter { .. } | Error::NoVariance { .. } | Error::Numerical { .. })) => {
-            Ok(Err(error.to_string()))
-        }
-        Err(error) => Err(error.into()),
-    }
-}
-
-const STOPPED: &str = "stopped after";
-
-/// Rows that judge models, and rows that classifiers learn from.
-struct Judges<'a> {
-    data: &'a Data,
-    /// Rows that judge, none if there are none.
-    points: Option<Points<'static>>,
-    classes: Vec<usize>,
-    /// Some of the rows that were fitted.
-    known: Points<'static>,
-    known_classes: Vec<usize>,
-    /// Some of the rows that judge.
-    seekers: Vec<usize>,
-    /// Rows that are scored to see how long it takes.
-    timed: Points<'static>,
-}
-
-impl<'a> Judges<'a> {
-    fn new(
-        data: &'a Data,
-        fitted: &Points,
-        fitted_classes: Vec<usize>,
-        held_out: &[usize],
-        held_out_classes: Vec<usize>,
-        seed: u64,
-    ) -> Judges<'a> {
-        let (points, classes) = match &data.test {
-            Some(test) => (Some(test.clone()), data.classes.as_ref().map_or(Vec::new(), |c| c.of_test.clone())),
-            None if held_out.is_empty() => (None, Vec::new()),
-            None => (Some(data.points.select(held_out)), held_out_classes),
-        };
-        let mut random = Random::new(seed, PURPOSE);
-        let known = random.sample(fitted.n(), NEIGHBOURS);
-        let seekers = random.sample(points.as_ref().map_or(0, Points::n), SEEKERS);
-        let known_classes =
-            if fitted_classes.is_empty() { Vec::new() } else { known.iter().map(|&row| fitted_classes[row]).collect() };
-        let known = fitted.select(&known);
-        let timed = points.clone().unwrap_or_else(|| known.clone());
-        Judges { data, points, classes, known, known_classes, seekers, timed }
-    }
-
-    fn count(&self) -> usize {
-        self.points.as_ref().map_or(0, Points::n)
-    }
-
-    fn cell(&self, case: Case, model: Model, time: Duration) -> Result<Cell, Failure> {
-        let mut bytes = Vec::new();
-        format::write(&model, &mut bytes)?;
-        let judged = self.points.as_ref().map(|points| self.judged(&model, points)).transpose()?;
-        let (query, seconds) = (self.query(&model)?, time.as_secs_f64());
-        Ok(Cell { case, seconds, query, bytes: bytes.len(), judged, model })
-    }
-
-    /// Time to score one row: the best of three passes, of one that takes long.
-    fn query(&self, model: &Model) -> Result<f64, Failure> {
-        let mut best = f64::INFINITY;
-        for _ in 0..3 {
-            let start = Instant::now();
-            std::hint::black_box(model.score(&self.timed, Precision::Double)?);
-            best = best.min(start.elapsed().as_secs_f64());
-            if best > 0.2 {
-                break;
-            }
-        }
-        Ok(best / self.timed.n() as f64)
-    }
-
-    fn judged(&self, model: &Model, points: &Points) -> Result<Judged, Failure> {
-        let mut judged = Judged { captured: model.captured_share(points)?, auroc: None, classes: None };
-        let Some(classes) = &self.data.classes else { return Ok(judged) };
-        if let Some(rarer) = classes.rarer() {
-            let novel: Vec<bool> = self.classes.iter().map(|&class| class == rarer).collect();
-            let area = quality::auroc(&model.score(points, Precision::Double)?, &novel);
-            judged.auroc = area.is_finite().then_some(area);
-        }
-        let seekers = points.select(&self.seekers);
-        let sought: Vec<usize> = self.seekers.iter().map(|&row| self.classes[row]).collect();
-        let (known, features) =
-            (model.transform(&self.known, Precision::Double)?, model.transform(&seekers, Precision::Double)?);
-        let train = Sample { features: &known, columns: model.q(), classes: &self.known_classes };
-        let test = Sample { features: &features, columns: model.q(), classes: &sought };
-        judged.classes = Some(Accuracy {
-            nearest: quality::nearest(&train, &test),
-            linear: quality::linear(&train, &test, classes.names.len()),
-        });
-        Ok(judged)
-    }
-}
-
-/// The best cell whose fit to all rows ends in time, and that fit.
-fn recommend(
-    data: &Data,
-    plan: &Plan,
-    cells: &[Cell],
-    judges: usize,
-    whole: bool,
-    budget: &Budget,
-    bar: &Bar,
-) -> Result<Option<Recommended>, Failure> {
-    let measure = Measure::of(data);
-    let candidate = |cell: &Cell| Candidate {
-        points: cell.model.m(),
-        fidelity: cell.model.parts().fidelity,
-        quality: cell.judged.as_ref().and_then(|judged| measure.quality(judged, data, judges)),
-    };
-    let (order, reason) = choice::ranked(&cells.iter().map(candidate).collect::<Vec<_>>(), plan.fidelity, plan.asked);
-    for i in order {
-        let Cell { case, model, seconds, .. } = &cells[i];
-        let because = report::because(&cells[i], &reason, &measure, plan);
-        let (case, seconds) = (case.clone(), *seconds);
-        let fit = Fit { method: case.method.clone(), target: case.target, ..plan.base.clone() };
-        if whole {
-            let model = Model::new(model.parts().clone())?;
-            return Ok(Some(Recommended { case, fit, model, seconds, reason: because }));
-        }
-        let start = Instant::now();
-        let deadline = Deadline { bar, at: budget.end() };
-        let fitted = match data.classes.as_ref().filter(|_| fit.labelled().unwrap_or(false)) {
-            Some(classes) => fit.run_labelled(&data.points, &Labels::new(&classes.of)?, data.names.clone(), &deadline),
-            None => fit.run(&data.points, data.names.clone(), &deadline),
-        };
-        match fitted {
-            Ok(model) => {
-                let seconds = start.elapsed().as_secs_f64();
-                return Ok(Some(Recommended { case, fit, model, seconds, reason: because }));
-            }
-            Err(Error::Interrupted) => continue,
-            Err(error) => return Err(error.into()),
-        }
-    }
-    Ok(None)
-}
-
-/// What a label asks of a model.
-#[derive(Clone, Copy, Debug, PartialEq)]
-enum Measure {
-    Nothing,
-    /// To tell a rare class by its scores.
-    Novelty,
-    /// To tell classes by its features.
-    Accuracy,
-}
-
-impl Measure {
-    fn of(data: &Data) -> Measure {
-        let Some(classes) = &data.classes else { return Measure::Nothing };
-        let rare = |class: usize| {
-            classes.of.iter().filter(|&&of| of == class).count() as f64 <= RARE * classes.of.len() as f64
-        };
-        if classes.rarer().is_some_and(rare) { Measure::Novelty } else { Measure::Accuracy }
-    }
-
-    /// The number that counts, and its standard error.
-    fn quality(self, judged: &Judged, data: &Data, judges: usize) -> Option<(f64, f64)> {
-        match self {
-            Measure::Nothing => None,
-            Measure::Novelty => judged.auroc.map(|area| {
-                let classes = data.classes.as_ref().expect("novelty has a label");
-                let share = classes.of.iter().filter(|&&of| Some(of) == classes.rarer()).count() as f64
-                    / classes.of.len() as f64;
-                let novel = ((share * judges as f64).round() as usize).max(1);
-                (area, quality::auroc_error(area, novel, judges.saturating_sub(novel).max(1)))
-            }),
-            Measure::Accuracy => judged.classes.as_ref().map(|classes| {
-                let best = classes.nearest.max(classes.linear);
-                (best, quality::share_error(best, judges.min(SEEKERS)))
-            }),
-        }
-    }
-}
-
 impl Comparison {
     /// Writes every model, and which rows were held out.
     pub fn keep(&self, directory: &Path) -> Result<(), Failure> {
-        std::fs::create_dir_all(directory)
-            .map_err(|error| Failure::Run(format!("{}: {error}", directory.display())))?;
         for cell in &self.cells {
             fit::write_model(&cell.model, &directory.join(report::file_name(&cell.case)))?;
         }
-        let held: Vec<f64> = (0..self.data.points.n())
-            .map(|row| f64::from(u8::from(self.data.held_out.binary_search(&row).is_ok())))
-            .collect();
+        if let Some(recommended) = &self.recommended {
+            fit::write_model(&recommended.model, &directory.join("recommended.skpca"))?;
+        }
+        let judges = |row: usize| f64::from(u8::from(self.data.held_out.binary_search(&row).is_ok()));
+        let held: Vec<f64> = (0..self.data.points.n()).map(judges).collect();
         let file = directory.join("rows.csv");
         Ok(table::write(file.to_str(), &["held_out".to_string()], held.len(), &held)?)
     }

@@ -22,6 +22,7 @@ pub fn run(arguments: &FitArguments, quiet: bool) -> Result<(), Failure> {
     use_threads(arguments.table.threads)?;
     fit.check()?;
     check_output(&arguments.output)?;
+    check_apart(&arguments.output, Path::new(&arguments.table.data))?;
     let labelled = fit.labelled()?;
     if labelled && arguments.table.label.is_none() {
         let needs = format!("--method {} --kernel {}", fit.method.name, fit.kernel.name);
@@ -82,6 +83,16 @@ pub fn check_output(path: &Path) -> Result<(), Failure> {
         false => directory.map_or(Ok(()), |directory| std::fs::metadata(directory).map(|_| ())),
     };
     found.map_err(|error: std::io::Error| Failure::Run(format!("{}: {error}", path.display())))
+}
+
+/// Refuses an output that would replace what is read.
+pub fn check_apart(output: &Path, input: &Path) -> Result<(), Failure> {
+    match (output.canonicalize(), input.canonicalize()) {
+        (Ok(output), Ok(input)) if output == input => {
+            Err(Failure::Call(format!("{}: the output would replace the input", input.display())))
+        }
+        _ => Ok(()),
+    }
 }
 
 /// Says what a large fit takes, and refuses what cannot fit before it has cost an hour.

@@ -8,13 +8,14 @@ use serde_json::Value;
 use skpca::{Model, format};
 
 use crate::failure::Failure;
-use crate::fit::check_output;
+use crate::fit::{check_apart, check_output};
 use crate::page;
 
 pub fn run(path: &Path, json: bool, html: Option<&Path>, quiet: bool) -> Result<(), Failure> {
     let model = read_model(path)?;
     if let Some(html) = html {
         check_output(html)?;
+        check_apart(html, path)?;
         page::write(html, &page::of_model(&path.display().to_string(), &model)?)?;
     }
     let mut out = std::io::stdout().lock();
@@ -73,7 +74,7 @@ pub fn summary_lines(model: &Model) -> Vec<(&'static str, String)> {
 }
 
 /// `1 row`, `2 rows`
-fn counted(count: usize, noun: &str) -> String {
+pub fn counted(count: usize, noun: &str) -> String {
     format!("{count} {noun}{}", if count == 1 { "" } else { "s" })
 }
 

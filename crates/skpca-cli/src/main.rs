@@ -1,5 +1,8 @@
 //! The `skpca` program: files, flags, progress and tables around the library.
 
+// A reader that has gone is no reason to panic.
+#![warn(clippy::print_stdout)]
+
 mod apply;
 mod arguments;
 mod compare;

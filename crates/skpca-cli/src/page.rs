@@ -51,7 +51,7 @@ fn page(title: &str, body: &str) -> String {
 fn section(comparison: &Comparison, i: usize) -> Result<String, Failure> {
     let about = escaped(&report::about(comparison));
     let (advice, model) = match &comparison.recommended {
-        None => ("<p class=\"advice\">No model was fitted to all rows in time.</p>".to_string(), String::new()),
+        None => (format!("<p class=\"advice\">{}</p>", report::NOTHING), String::new()),
         Some(recommended) => {
             let data = &comparison.data;
             let classes = data.classes.as_ref().map(|classes| (classes.names.as_slice(), classes.of.as_slice()));
@@ -73,32 +73,41 @@ fn section(comparison: &Comparison, i: usize) -> Result<String, Failure> {
     };
     let frontier = match comparison.cells.is_empty() {
         true => String::new(),
-        false => plots::frontier(comparison).figure(&format!("s{i}-frontier")) + &legend(comparison),
+        false => {
+            plots::frontier(comparison).figure(&format!("s{i}-frontier"))
+                + &legend(&plots::series(&comparison.cells), true)
+        }
     };
-    // Inside a script element only its end tag would end it.
-    let json = comparison.json().to_string().replace("</", "<\\/");
+    // Nothing that a browser could take for a tag; inside strings, where alone it occurs, the escape means the same.
+    let json = comparison.json().to_string().replace('<', "\\u003c");
     Ok(format!(
         "<section><h2>{}</h2>\n<p>{about}</p>\n{advice}\n<div class=\"frontier\">{frontier}</div>\n{}\n{}\n{model}\n\
          <script type=\"application/json\" class=\"data\">{json}</script></section>\n",
         escaped(&comparison.data.name),
         models(comparison),
-        skipped(comparison)
+        skipped(comparison) + &notes(comparison)
     ))
 }
 
-/// Which shape and colour is which method.
-fn legend(comparison: &Comparison) -> String {
+/// Which shape and colour is which name; with `lines`, which dashes too.
+fn legend(names: &[String], lines: bool) -> String {
     let item = |(k, name): (usize, &String)| {
+        let line = if lines {
+            format!("<path class=\"line {} d{k}\" d=\"M-16 0H16\"/>", svg::colour(k))
+        } else {
+            String::new()
+        };
         format!(
-            "<li><svg viewBox=\"-16 -7 32 14\" width=\"32\" height=\"14\" aria-hidden=\"true\"><path class=\"line {0} d{k}\" d=\"M-16 0H16\"/>\
-             <path class=\"mark {0}\" d=\"{1}\"/></svg> {2}</li>",
+            "<li><svg viewBox=\"-16 -7 32 14\" width=\"32\" height=\"14\" aria-hidden=\"true\">{line}\
+             <path class=\"mark {}\" d=\"{}\"/></svg> {}</li>",
             svg::colour(k),
             svg::shape(k),
             escaped(name)
         )
     };
-    let items: String = plots::series(&comparison.cells).iter().enumerate().map(item).collect();
-    format!("<ul class=\"legend\">{items}</ul>\n")
+    let items: String = names.iter().enumerate().map(item).collect();
+    let again = if names.len() > svg::DIFFERENT { "<li>(marks repeat; each tells its class)</li>" } else { "" };
+    format!("<ul class=\"legend\">{items}{again}</ul>\n")
 }
 
 /// Every model, a row each; the script sorts it.
@@ -144,6 +153,12 @@ fn skipped(comparison: &Comparison) -> String {
     format!("<h3>Not in the table</h3>\n<ul class=\"skipped\">{items}</ul>\n")
 }
 
+fn notes(comparison: &Comparison) -> String {
+    let notes = report::notes(comparison);
+    let items: String = notes.iter().map(|note| format!("<li>{}</li>", escaped(note))).collect();
+    if notes.is_empty() { String::new() } else { format!("<h3>Notes</h3>\n<ul>{items}</ul>\n") }
+}
+
 /// A model in numbers and pictures; with rows, also where they lie.
 fn model_part(model: &Model, rows: Option<&Rows>, id: &str) -> Result<String, Failure> {
     let summary = inspect::summary_lines(model);
@@ -151,7 +166,7 @@ fn model_part(model: &Model, rows: Option<&Rows>, id: &str) -> Result<String, Fa
         summary.iter().map(|(name, text)| format!("<dt>{}</dt><dd>{}</dd>", escaped(name), escaped(text))).collect();
     let mut figures = plots::scatter(model, rows)?.figure(&format!("{id}-scatter"));
     if let Some((names, _)) = rows.and_then(|rows| rows.classes) {
-        figures.push_str(&classes(names));
+        figures.push_str(&legend(names, false));
     }
     let mut small = plots::scree(model).figure(&format!("{id}-scree"));
     small.push_str(&plots::scores(model).figure(&format!("{id}-scores")));
@@ -161,18 +176,4 @@ fn model_part(model: &Model, rows: Option<&Rows>, id: &str) -> Result<String, Fa
     Ok(format!(
         "<dl class=\"summary\">{lines}</dl>\n<div class=\"scatter\">{figures}</div>\n<div class=\"figures\">{small}</div>\n"
     ))
-}
-
-/// Which shape and colour is which class.
-fn classes(names: &[String]) -> String {
-    let item = |(k, name): (usize, &String)| {
-        format!(
-            "<li><svg viewBox=\"-7 -7 14 14\" width=\"14\" height=\"14\" aria-hidden=\"true\"><path class=\"mark {}\" d=\"{}\"/></svg> {}</li>",
-            svg::colour(k),
-            svg::shape(k),
-            escaped(name)
-        )
-    };
-    let items: String = names.iter().take(24).enumerate().map(item).collect();
-    format!("<ul class=\"legend\">{items}</ul>\n")
 }

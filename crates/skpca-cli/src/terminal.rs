@@ -7,7 +7,8 @@ pub struct Emphasis(bool);
 
 impl Emphasis {
     pub fn new() -> Emphasis {
-        let unwanted = std::env::var_os("NO_COLOR").is_some_and(|value| !value.is_empty());
+        let set = |name: &str| std::env::var_os(name).is_some_and(|value| !value.is_empty());
+        let unwanted = set("NO_COLOR") || std::env::var_os("TERM").is_some_and(|term| term == "dumb");
         Emphasis(std::io::stdout().is_terminal() && !unwanted)
     }
 

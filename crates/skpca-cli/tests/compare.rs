@@ -158,6 +158,68 @@ fn what_does_not_fit_the_budget_is_listed() {
 }
 
 #[test]
+fn a_model_recommended_for_its_fidelity_holds_it() {
+    let desk = Desk::new();
+    for seed in 0..8 {
+        desk.put("data.csv", csv(&NAMES, &normal(seed, 60, 3)));
+        let flags = "-q 3 --support 5,6,7,8,9 --methods greedy --fidelity 0.95 --budget 10m";
+        let best = &desk.json(&format!("compare data.csv {flags} --json"))["recommended"];
+        let reason = best["reason"].as_str().unwrap();
+        let holds = best["fidelity"].as_f64().unwrap() >= 0.95;
+        assert!(holds || !reason.contains("fewest points"), "seed {seed}: {reason}");
+    }
+}
+
+#[test]
+fn methods_that_know_their_size_are_tried_once() {
+    let desk = desk();
+    let all =
+        desk.json("compare train.csv --drop class -q 2 --methods energy,alpha=0.3 greedy greedy --support 6 --json");
+    let names: Vec<&str> = models(&all).iter().map(|model| model["given"]["name"].as_str().unwrap()).collect();
+    assert_eq!(names, ["energy", "greedy", "greedy"], "greedy: a size and a fidelity");
+    assert_eq!(models(&all)[0]["asked"], Value::Null);
+    assert!(
+        desk.ok("compare train.csv --drop class -q 2 --methods energy,alpha=0.3")
+            .contains("energy,alpha=0.3  as given")
+    );
+}
+
+#[test]
+fn a_reader_that_has_gone_is_no_panic() {
+    let desk = desk();
+    for words in [
+        "demo",
+        "compare train.csv --drop class --methods landmarks --json",
+        "compare train.csv --drop class --methods landmarks",
+    ] {
+        let full = std::fs::File::options().write(true).open("/dev/full").unwrap();
+        let output = desk.command(words).stdout(full).output().unwrap();
+        let error = String::from_utf8(output.stderr).unwrap();
+        assert_eq!(
+            (output.status.code(), error.as_str()),
+            (Some(1), "error: No space left on device (os error 28)\n"),
+            "{words}"
+        );
+    }
+}
+
+#[test]
+fn what_is_read_is_never_replaced() {
+    let desk = desk();
+    desk.ok("fit train.csv --drop class -o model.skpca --support 5");
+    for (words, file) in [
+        ("compare train.csv --drop class -o ./train.csv", "train.csv"),
+        ("compare train.csv --test test.csv --drop class -o test.csv", "test.csv"),
+        ("fit train.csv --drop class -o train.csv", "train.csv"),
+        ("inspect model.skpca --html model.skpca", "model.skpca"),
+        ("score model.skpca train.csv -o train.csv", "train.csv"),
+    ] {
+        let path = desk.path(file).canonicalize().unwrap();
+        desk.refuses(words, 2, &format!("{}: the output would replace the input", path.display()));
+    }
+}
+
+#[test]
 fn models_are_kept_with_the_rows_that_judged_them() {
     let desk = desk();
     let all = desk.json("compare train.csv --label class -q 3 --methods greedy --support 5 --keep kept --json");
@@ -165,6 +227,7 @@ fn models_are_kept_with_the_rows_that_judged_them() {
     let rows = numbers(&String::from_utf8(desk.bytes("kept/rows.csv")).unwrap());
     let held: Vec<usize> = (0..rows.len()).filter(|&i| rows[i][0] == 1.0).collect();
     assert_eq!(all["held_out"], json!(held));
+    assert_eq!(desk.json("inspect kept/recommended.skpca --json")["n"], 300);
     // A kept model knows that tables have a label.
     desk.ok("score kept/greedy-5.skpca train.csv");
 }
@@ -208,6 +271,15 @@ fn wrong_calls_are_refused() {
         1,
         "no/report.html: No such file or directory (os error 2)",
     );
+    desk.put("new.csv", labelled(2, 40).replace("odd", "strange"));
+    let strange = "new.csv: row 0 (from 0) is of class 'strange', which the rows fitted do not have";
+    desk.refuses("compare train.csv --label class --test new.csv", 1, strange);
+    desk.put("one.csv", labelled(2, 40).replace("odd", "usual"));
+    desk.refuses("compare one.csv --label class", 1, "the label has one class only: leave it out with --drop");
+    desk.put("gap.csv", labelled(2, 40).replace("odd", ""));
+    desk.refuses("compare gap.csv --label class", 1, "row 0 (from 0) has no label: leave it out, or name its class");
+    desk.put("file", "");
+    desk.refuses("compare train.csv --drop class --keep file", 1, "file: File exists (os error 17)");
     let wrong = desk.run("compare train.csv --budget soon");
     assert!(wrong.code == 2 && wrong.stderr.contains("expected a time such as 90s, 5m or 1h"), "{}", wrong.stderr);
 }
@@ -219,8 +291,14 @@ fn odd_tables_are_compared_too() {
     desk.put("flat.csv", csv(&["a", "b"], &flat));
     desk.put("twins.csv", csv(&NAMES, &vec![normal(1, 5, 3); 8].concat()));
     desk.put("few.csv", csv(&NAMES, &normal(1, 3, 3)));
-    for table in ["flat.csv", "twins.csv", "few.csv"] {
+    let large: Vec<Vec<f64>> = normal(2, 40, 1).iter().map(|row| vec![row[0], 1e150]).collect();
+    desk.put("large.csv", csv(&["a", "b"], &large));
+    let end: Vec<Vec<f64>> = (0..30).map(|i| vec![if i % 2 == 0 { 1.5e308 } else { -1.5e308 }, f64::from(i)]).collect();
+    desk.put("end.csv", csv(&["a", "b"], &end));
+    for table in ["flat.csv", "twins.csv", "few.csv", "large.csv", "end.csv"] {
         let all = desk.json(&format!("compare {table} -o page.html --json"));
+        let page = String::from_utf8(desk.bytes("page.html")).unwrap();
+        assert!(!page.replace("isNaN", "").contains("NaN") && !page.contains("inf "), "{table}");
         assert!(!models(&all).is_empty() && !all["recommended"].is_null(), "{table}");
     }
     desk.put("same.csv", "a,b\n".to_string() + &"1,2\n".repeat(20));

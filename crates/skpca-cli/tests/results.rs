@@ -257,7 +257,11 @@ fn the_demo_compares_every_method_and_leaves_models_to_look_into() {
         let files = std::fs::read_dir(desk.path(&format!("demo/here/{set}"))).unwrap();
         let names = files.map(|file| file.unwrap().file_name().into_string().unwrap());
         let models: Vec<String> = names.filter(|name| name.ends_with(".skpca")).collect();
-        assert_eq!(models.len(), 3 * (METHODS.len() - 2) + 1, "three sizes of each but exact and those with labels");
+        assert_eq!(
+            models.len(),
+            3 * (METHODS.len() - 2) + 2,
+            "three sizes of each but exact and those with labels; the one recommended"
+        );
         for model in models {
             assert!(desk.ok(&format!("inspect demo/here/{set}/{model}")).contains("columns      x, y\n"), "{model}");
             desk.ok(&format!("score demo/here/{set}/{model} demo/here/{set}.csv"));

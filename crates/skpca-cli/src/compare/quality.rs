@@ -32,17 +32,20 @@ pub fn auroc(scores: &[f64], novel: &[bool]) -> f64 {
     pairs / (below * (scores.len() as f64 - below))
 }
 
-/// Its standard error (Hanley & McNeil 1982).
+/// Its standard error (Hanley & McNeil 1982); of an area of 1 that of half a novel row missed, for none of few is no proof.
 pub fn auroc_error(area: f64, novel: usize, others: usize) -> f64 {
-    let (p, n) = (novel as f64, others as f64);
+    let (p, n) = (novel.max(1) as f64, others.max(1) as f64);
+    let area = area.min(1.0 - 0.5 / p / n.min(p));
     let (q1, q2) = (area / (2.0 - area), 2.0 * area * area / (1.0 + area));
     let square = area * (1.0 - area) + (p - 1.0) * (q1 - area * area) + (n - 1.0) * (q2 - area * area);
     (square.max(0.0) / (p * n)).sqrt()
 }
 
-/// The standard error of a share of `count`.
+/// The standard error of a share of `count`, after Agresti & Coull (1998): not zero for a share of 1.
 pub fn share_error(share: f64, count: usize) -> f64 {
-    (share * (1.0 - share) / count as f64).sqrt()
+    let n = count as f64 + 4.0;
+    let share = (share * count as f64 + 2.0) / n;
+    (share * (1.0 - share) / n).sqrt()
 }
 
 /// The share of `test` whose nearest row of `train` is of their class; of rows equally near the first counts.
@@ -99,6 +102,7 @@ mod tests {
         assert_eq!(auroc(&[4.0, 3.0, 2.0, 1.0], &novel), 0.0);
         assert_eq!(auroc(&[1.0, 3.0, 2.0, 4.0], &novel), 0.75);
         assert_eq!(auroc(&[1.0, 1.0, 1.0, 1.0], &novel), 0.5);
+        assert!(auroc_error(1.0, 10, 90) > 0.0 && share_error(1.0, 50) > 0.0, "few rows prove little");
         // Their example of 51 abnormal and 58 normal cases, worked by hand.
         assert!((auroc_error(0.893, 51, 58) - 0.03251).abs() < 1e-5);
     }

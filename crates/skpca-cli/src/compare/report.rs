@@ -5,9 +5,12 @@ use std::io::Write;
 use serde_json::{Map, Value, json};
 use skpca::{Fit, Model, Scaling, Spec, Target, format};
 
-use super::{Accuracy, Case, Cell, Comparison, Measure, Plan, Reason, Recommended, Skipped};
+use super::choice::Reason;
+use super::judges::Measure;
+use super::{Accuracy, Case, Cell, Comparison, Recommended, Skipped};
 use crate::arguments::CompareArguments;
 use crate::failure::Failure;
+use crate::inspect::counted;
 use crate::memory;
 use crate::terminal::{Emphasis, aligned, time};
 
@@ -61,13 +64,13 @@ const COLUMNS: &[Column] = &[
     },
     Column {
         heading: "1-NN",
-        about: "accuracy of the nearest neighbour on rows held out",
+        about: "accuracy of the nearest neighbour on rows held out (2,000 at most, among 4,000 fitted)",
         text: |cell| accuracy(cell).map_or(String::new(), |a| format!("{:.4}", a.nearest)),
         number: Some(|cell| accuracy(cell).map(|a| a.nearest)),
     },
     Column {
         heading: "linear",
-        about: "accuracy of a linear classifier (least squares) on rows held out",
+        about: "accuracy of a linear classifier (least squares), on the same rows",
         text: |cell| accuracy(cell).map_or(String::new(), |a| format!("{:.4}", a.linear)),
         number: Some(|cell| accuracy(cell).map(|a| a.linear)),
     },
@@ -115,13 +118,14 @@ pub fn columns(cells: &[Cell]) -> Vec<&'static Column> {
     COLUMNS.iter().filter(known).collect()
 }
 
-pub fn print(comparison: &Comparison) -> Result<(), Failure> {
-    let (mut out, emphasis) = (std::io::stdout().lock(), Emphasis::new());
+pub fn print(out: &mut impl Write, comparison: &Comparison) -> Result<(), Failure> {
+    let emphasis = Emphasis::new();
     writeln!(out, "{}\n", about(comparison))?;
     let columns = columns(&comparison.cells);
     let mut rows = vec![columns.iter().map(|column| column.heading.to_string()).collect::<Vec<_>>()];
     rows.extend(comparison.cells.iter().map(|cell| columns.iter().map(|column| (column.text)(cell)).collect()));
-    for (i, line) in aligned(&rows, 2).iter().enumerate() {
+    for (i, line) in aligned(&rows, 2).iter().enumerate().take(if comparison.cells.is_empty() { 0 } else { rows.len() })
+    {
         let chosen = |recommended: &Recommended| recommended.case == comparison.cells[i - 1].case;
         match i > 0 && comparison.recommended.as_ref().is_some_and(chosen) {
             true => writeln!(out, "{}", emphasis.green(&format!("* {line}")))?,
@@ -134,14 +138,39 @@ pub fn print(comparison: &Comparison) -> Result<(), Failure> {
         let rows: Vec<Vec<String>> = missing(comparison).into_iter().map(|(what, why)| vec![what, why]).collect();
         aligned(&rows, 2).iter().try_for_each(|line| writeln!(out, "  {line}"))?;
     }
+    let notes = notes(comparison);
+    if !notes.is_empty() {
+        writeln!(out, "\nNotes:")?;
+        notes.iter().try_for_each(|note| writeln!(out, "  {note}"))?;
+    }
     let Some(recommended) = &comparison.recommended else {
-        writeln!(out, "\nNo model was fitted to all rows in time: raise --budget, or name fewer --methods.")?;
+        writeln!(out, "\n{NOTHING}")?;
         return Ok(());
     };
     writeln!(out, "\n{}", emphasis.bold(&sentence(recommended)))?;
     writeln!(out, "  {}", comparison.call(recommended))?;
     writeln!(out, "  {}", python(recommended))?;
     Ok(())
+}
+
+/// What is said where no model can be recommended.
+pub const NOTHING: &str = "No model was fitted to all rows in time: raise --budget, or name other --methods.";
+
+/// What should be known of the models: which did not converge, and what the fit of the recommended one noted.
+pub fn notes(comparison: &Comparison) -> Vec<String> {
+    let unsure = comparison.cells.iter().filter(|cell| !cell.model.parts().report.converged);
+    let mut notes: Vec<String> =
+        unsure.map(|cell| format!("{}, {}: the fit did not converge", cell.case.method, cell.case.asked())).collect();
+    let judged = comparison.cells.iter().filter_map(|cell| cell.judged.as_ref());
+    let two = comparison.data.classes.as_ref().is_some_and(|classes| classes.names.len() == 2);
+    if two && judged.clone().count() > 0 && judged.clone().all(|judged| judged.auroc.is_none()) {
+        notes.push("no AUROC: the rows held out are all of one class".into());
+    }
+    if let Some(recommended) = &comparison.recommended {
+        notes
+            .extend(recommended.model.parts().report.notes.iter().map(|note| format!("the model recommended: {note}")));
+    }
+    notes
 }
 
 /// What is not in the table, and why; cases of one method and reason together.
@@ -162,41 +191,40 @@ pub fn about(comparison: &Comparison) -> String {
         (count, true) => format!("{count} others judge"),
         (count, false) => format!("{count} held out to judge"),
     };
-    format!("{}: {} rows × {} columns; {} fitted, {judged}", data.name, data.points.n(), data.points.d(), data.fitted)
+    let (rows, columns) = (counted(data.points.n(), "row"), counted(data.points.d(), "column"));
+    format!("{}: {rows} × {columns}; {} fitted, {judged}", data.name, data.fitted)
 }
 
 /// The recommendation.
 pub fn sentence(recommended: &Recommended) -> String {
     let Recommended { model, reason, .. } = recommended;
-    format!(
-        "Recommended: {reason}. Fitted to all rows it keeps {} points with fidelity {:.6}.",
-        model.m(),
-        model.parts().fidelity
-    )
+    let (points, fidelity) = (counted(model.m(), "point"), model.parts().fidelity);
+    format!("Recommended: {reason}. Fitted to all rows it keeps {points} with fidelity {fidelity:.6}.")
 }
 
-/// Why a cell is recommended.
-pub(super) fn because(cell: &Cell, reason: &Reason, measure: &Measure, plan: &Plan) -> String {
-    let (method, m) = (&cell.case.method, cell.model.m());
-    match (reason, measure) {
-        (Reason::Fidelity, _) => {
-            format!("{method}, which needs the fewest points ({m}) for a fidelity of {}", plan.fidelity)
+/// Why a cell is recommended; `best` is the best quality of all.
+pub(super) fn because(cell: &Cell, reason: Reason, measure: Measure, asked: f64, best: f64) -> String {
+    let (method, m, fidelity) = (&cell.case.method, cell.model.m(), cell.model.parts().fidelity);
+    let told = match measure {
+        Measure::Novelty => format!("AUROC {:.4}, best {best:.4}", auroc(cell).unwrap_or(f64::NAN)),
+        _ => {
+            let (nearest, linear) = accuracy(cell).map_or((f64::NAN, f64::NAN), |a| (a.nearest, a.linear));
+            let (value, whose) = if linear > nearest { (linear, "linear") } else { (nearest, "1-NN") };
+            format!("{whose} accuracy {value:.4}, best of all {best:.4}")
         }
-        (Reason::Highest, _) => {
-            let fidelity = cell.model.parts().fidelity;
+    };
+    let does = if measure == Measure::Novelty { "tells the rarer class" } else { "has features that classify" };
+    match reason {
+        Reason::Fidelity => format!("{method}, which needs the fewest points ({m}) for a fidelity of {asked}"),
+        Reason::Nearest => {
+            format!("{method} with {m} points, which comes nearest to a fidelity of {asked} ({fidelity:.4})")
+        }
+        Reason::Quality => {
             format!(
-                "{method} with {m} points: no model has a fidelity of {}, this one comes nearest ({fidelity:.4})",
-                plan.fidelity
+                "{method}, the smallest model ({m} points) that {does} within one standard error of the best ({told})"
             )
         }
-        (Reason::Quality, Measure::Novelty) => format!(
-            "{method}, the smallest model ({m} points) that tells the rarer class within one standard error of the best (AUROC {:.4})",
-            auroc(cell).unwrap_or(f64::NAN)
-        ),
-        (Reason::Quality, _) => format!(
-            "{method}, the smallest model ({m} points) whose features classify within one standard error of the best (accuracy {:.4})",
-            accuracy(cell).map_or(f64::NAN, |a| a.nearest.max(a.linear))
-        ),
+        Reason::Next => format!("{method} with {m} points ({told})"),
     }
 }
 
@@ -209,11 +237,20 @@ fn quoted(text: &str) -> String {
     }
 }
 
+/// The call of `skpca fit` for a table.
+pub fn fit_of(table: &str) -> String {
+    let path = if table.starts_with('-') && table != "-" { format!("./{table}") } else { table.to_string() };
+    format!("skpca fit {}", quoted(&path))
+}
+
 /// The call of `skpca fit` that reads the same table in the same way.
 pub(super) fn command(arguments: &CompareArguments) -> String {
     let (table, common) = (&arguments.table, &arguments.common);
-    let mut call = format!("skpca fit {}", quoted(&table.data));
-    let mut say = |flag: &str, value: String| call.push_str(&format!(" {flag} {}", quoted(&value)));
+    let mut call = fit_of(&table.data);
+    let mut say = |flag: &str, value: String| {
+        let between = if value.starts_with('-') { "=" } else { " " };
+        call.push_str(&format!(" {flag}{between}{}", quoted(&value)));
+    };
     if let Some(label) = &table.label {
         say("--label", label.clone());
     }

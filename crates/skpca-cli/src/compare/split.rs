@@ -13,7 +13,7 @@ pub struct Split {
     pub held_out: Vec<usize>,
 }
 
-/// Holds out a share of the rows, the same share of each class; a class keeps one row at least on the side that is fitted.
+/// Holds out a share of the rows, the same share of each class; a class keeps one row at least on the side that is fitted, and a fit two.
 pub fn split(n: usize, share: f64, classes: Option<&[usize]>, seed: u64) -> Split {
     let share = share.min(MOST as f64 / n as f64);
     let mut groups = vec![Vec::new(); classes.map_or(1, |classes| classes.iter().max().map_or(0, |most| most + 1))];
@@ -25,8 +25,11 @@ pub fn split(n: usize, share: f64, classes: Option<&[usize]>, seed: u64) -> Spli
         let chosen = random.sample(group.len(), count.min(group.len().saturating_sub(1)));
         chosen.iter().for_each(|&i| judges[group[i]] = true);
     }
-    let (held_out, fitted) = (0..n).partition(|&row| judges[row]);
-    Split { fitted, held_out }
+    let (held_out, fitted): (Vec<usize>, Vec<usize>) = (0..n).partition(|&row| judges[row]);
+    match fitted.len() < 2 {
+        true => Split { fitted: (0..n).collect(), held_out: Vec::new() },
+        false => Split { fitted, held_out },
+    }
 }
 
 #[cfg(test)]
@@ -49,6 +52,6 @@ mod tests {
     fn rare_classes_stay_and_judges_are_few_enough() {
         assert_eq!(split(3, 0.9, Some(&[0, 0, 1]), 0).fitted.len(), 2);
         assert_eq!(split(100_000, 0.25, None, 0).held_out.len(), 10_000);
-        assert!(split(10, 0.0, None, 0).held_out.is_empty());
+        assert!(split(10, 0.0, None, 0).held_out.is_empty() && split(2, 0.5, None, 0).held_out.is_empty());
     }
 }

@@ -3,9 +3,10 @@
 use skpca::{Model, Points, Precision, Random};
 
 use super::contour::{Grid, steps};
-use super::svg::{Axis, Plot, colour, short};
+use super::svg::{Axis, Plot, apart, colour, short};
 use crate::compare::{Cell, Comparison};
 use crate::failure::Failure;
+use crate::inspect::counted;
 
 const WIDE: (f64, f64) = (560.0, 360.0);
 const SMALL: (f64, f64) = (340.0, 300.0);
@@ -19,6 +20,8 @@ const LEVELS: usize = 9;
 /// Components whose contours are drawn.
 const CONTOURS: usize = 6;
 const BINS: usize = 40;
+/// Letters of a column's name.
+const NAME: usize = 32;
 /// Random numbers for [`ROWS`], a purpose that the library does not use.
 const PURPOSE: u64 = 1003;
 
@@ -36,6 +39,7 @@ pub fn frontier(comparison: &Comparison) -> Plot {
     let fidelity = |cell: &Cell| cell.model.parts().fidelity;
     let low = cells.iter().map(fidelity).fold(1.0, f64::min);
     let x = Axis::log("points kept", cells.iter().map(points));
+    let low = low.min(comparison.data.fidelity);
     let y = Axis::nines("fidelity", (low * 20.0).floor() / 20.0);
     let about = "Up and left is better: more of kernel PCA with fewer points. The dashed line is exact kernel PCA, which keeps every row; \
                  the dotted one the fidelity asked for. Near 1 the scale is stretched.";
@@ -72,11 +76,8 @@ pub fn scree(model: &Model) -> Plot {
     let x = Axis::from("component", 0.5, shares.len() as f64 + 0.5);
     let y = Axis::from("share of the variance", 0.0, 1.05 * most);
     let captured: f64 = parts.captured / total;
-    let about = format!(
-        "Together the {} components hold {:.1} % of the variance in feature space.",
-        shares.len(),
-        100.0 * captured
-    );
+    let components = counted(shares.len(), "component");
+    let about = format!("{components}: {:.1} % of the variance in feature space.", 100.0 * captured);
     let mut plot = Plot::new("Variance along each component", &about, SMALL, x, y);
     for (k, share) in shares.iter().enumerate() {
         let at = k as f64 + 1.0;
@@ -100,7 +101,7 @@ pub fn scores(model: &Model) -> Plot {
     let highest = *counts.iter().max().unwrap_or(&1) as f64;
     let x = Axis::from("novelty score", 0.0, width * (BINS + 1) as f64);
     let y = Axis::from("training rows", 0.0, 1.08 * highest);
-    let share = 100.0 * scores.quantile;
+    let share = short(100.0 * scores.quantile);
     let about =
         format!("{share} % of {} training rows score below the threshold, {}.", scores.count, short(scores.threshold));
     let mut plot = Plot::new("Novelty scores of the training rows", &about, SMALL, x, y);
@@ -129,12 +130,27 @@ fn support(model: &Model) -> Result<Points<'static>, Failure> {
     Ok(Points::new(support.d(), support.rows().flat_map(unscale).collect::<Vec<f64>>())?)
 }
 
+/// Nine digits.
+fn precise(value: f64) -> String {
+    let text = format!("{value:.8e}");
+    text.parse::<f64>()
+        .map_or(text, |rounded| if (1e-4..1e15).contains(&value.abs()) { rounded.to_string() } else { short(value) })
+}
+
+/// A name that does not fill a page.
+fn shortened(name: &str) -> String {
+    match name.chars().count() > NAME {
+        true => name.chars().take(NAME - 1).chain(['…']).collect(),
+        false => name.to_string(),
+    }
+}
+
 /// `x = 1.2, y = 3.4, …`
 fn told(model: &Model, row: &[f64]) -> String {
     let names = &model.parts().columns.names;
-    let name = |k: usize| names.as_ref().map_or_else(|| format!("column {k}"), |names| names[k].clone());
+    let name = |k: usize| names.as_ref().map_or_else(|| format!("column {k}"), |names| shortened(&names[k]));
     let mut text: Vec<String> =
-        row.iter().take(TOLD).enumerate().map(|(k, v)| format!("{} = {}", name(k), short(*v))).collect();
+        row.iter().take(TOLD).enumerate().map(|(k, v)| format!("{} = {}", name(k), precise(*v))).collect();
     if row.len() > TOLD {
         text.push("…".into());
     }
@@ -150,7 +166,9 @@ pub fn scatter(model: &Model, rows: Option<&Rows>) -> Result<Plot, Failure> {
             q => features.chunks_exact(q).map(|row| (row[0], row[1])).collect(),
         })
     };
-    let support = support(model)?;
+    let all_support = support(model)?;
+    let numbers = Random::new(0, PURPOSE).sample(all_support.n(), ROWS);
+    let support = all_support.select(&numbers);
     let kept = place(&support)?;
     let shown = rows.map(|rows| Random::new(0, PURPOSE).sample(rows.points.n(), ROWS)).unwrap_or_default();
     let places = match rows {
@@ -167,7 +185,8 @@ pub fn scatter(model: &Model, rows: Option<&Rows>) -> Result<Plot, Failure> {
         }
         _ => format!("Rings are the support, {what}."),
     };
-    let mut plot = Plot::new("Rows and support along the components", &about, WIDE, x, y);
+    let title = if rows.is_some() { "Rows and support along the components" } else { "Support along the components" };
+    let mut plot = Plot::new(title, &about, WIDE, x, y);
     for (&row, at) in shown.iter().zip(&places) {
         let rows = rows.expect("shown rows are there");
         let class = rows.classes.map(|(names, of)| (of[row], names[of[row]].as_str()));
@@ -176,12 +195,9 @@ pub fn scatter(model: &Model, rows: Option<&Rows>) -> Result<Plot, Failure> {
         let tip = format!("row {row}{named}: {}", told(model, rows.points.row(row)));
         plot.mark(series, &format!("row {}", colour(series)), *at, &tip);
     }
-    for (i, at) in kept.iter().enumerate() {
-        let name = model
-            .parts()
-            .rows
-            .as_ref()
-            .map_or_else(|| format!("point {i} of the method's own"), |rows| format!("row {}", rows[i]));
+    for (i, (&number, at)) in numbers.iter().zip(&kept).enumerate() {
+        let own = || format!("point {number} of the method's own");
+        let name = model.parts().rows.as_ref().map_or_else(own, |rows| format!("row {}", rows[number]));
         plot.mark(0, "kept", *at, &format!("support, {name}: {}", told(model, support.row(i))));
     }
     Ok(plot)
@@ -196,12 +212,17 @@ pub fn contours(model: &Model, rows: Option<&Rows>) -> Result<Vec<Plot>, Failure
     let support = support(model)?;
     let points = rows.map_or(&support, |rows| rows.points);
     let names = columns.names.clone().unwrap_or_else(|| vec!["column 0".into(), "column 1".into()]);
+    let names: Vec<String> = names.iter().map(|name| shortened(name)).collect();
     let ranges = [0, 1].map(|k| {
         let column = || points.rows().chain(support.rows()).map(|row| row[k]);
         let (low, high) = (column().fold(f64::INFINITY, f64::min), column().fold(f64::NEG_INFINITY, f64::max));
-        let pad = if high > low { 0.15 * (high - low) } else { 1.0 };
+        let pad = if apart(low, high) { 0.15 * (high - low) } else { 0.5 * low.abs().max(1.0) };
         (low - pad, high + pad)
     });
+    // There is no room for a picture where numbers end.
+    if ranges.iter().any(|(low, high)| !(high - low).is_finite()) {
+        return Ok(Vec::new());
+    }
     let (xs, ys) = (steps(ranges[0].0, ranges[0].1, GRID), steps(ranges[1].0, ranges[1].1, GRID));
     let grid = Points::new(2, Grid::crossings(&xs, &ys))?;
     let features = model.transform(&grid, Precision::Double)?;

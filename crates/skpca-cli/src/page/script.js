@@ -10,7 +10,7 @@ for (const table of document.querySelectorAll("table")) {
     const key = (row) => (numbers ? parseFloat(row.cells[k].dataset.value) : row.cells[k].textContent);
     const order = (a, b) => {
       const [x, y] = [key(a), key(b)];
-      if (!numbers) return x.localeCompare(y);
+      if (!numbers) return x.localeCompare(y, undefined, { numeric: true });
       // What is not known comes last either way.
       if (Number.isNaN(x) || Number.isNaN(y)) return up ? Number.isNaN(x) - Number.isNaN(y) : Number.isNaN(y) - Number.isNaN(x);
       return x - y;
@@ -21,13 +21,18 @@ for (const table of document.querySelectorAll("table")) {
 }
 // Tips: what a mark says, at once and on touch too; without the script the browser shows its title.
 const tip = document.getElementById("tip");
+const place = (event) => {
+  tip.style.left = `${Math.max(0, Math.min(event.clientX + 14, innerWidth - tip.offsetWidth - 8))}px`;
+  tip.style.top = `${Math.max(0, Math.min(event.clientY + 14, innerHeight - tip.offsetHeight - 8))}px`;
+};
 document.addEventListener("pointerover", (event) => {
   const title = event.target.closest(".marks > *")?.querySelector("title");
   tip.hidden = !title;
-  if (title) tip.textContent = title.textContent;
+  if (title) {
+    tip.textContent = title.textContent;
+    place(event);
+  }
 });
 document.addEventListener("pointermove", (event) => {
-  if (tip.hidden) return;
-  tip.style.left = `${Math.min(event.clientX + 14, innerWidth - tip.offsetWidth - 8)}px`;
-  tip.style.top = `${Math.min(event.clientY + 14, innerHeight - tip.offsetHeight - 8)}px`;
+  if (!tip.hidden) place(event);
 });

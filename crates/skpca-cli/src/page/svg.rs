@@ -42,13 +42,18 @@ impl Axis {
     /// Holds all `values` and a little more.
     pub fn around(label: &str, values: impl IntoIterator<Item = f64>) -> Axis {
         let (low, high) = range(values);
-        let pad = if high > low { 0.04 * (high - low) } else { low.abs().max(1.0) * 0.5 };
+        let pad = if apart(low, high) { 0.04 * (high - low) } else { low.abs().max(1.0) * 0.5 };
         Axis { label: label.into(), low: low - pad, high: high + pad, scale: Scale::Values }
     }
 
     /// From `low` to `high`.
     pub fn from(label: &str, low: f64, high: f64) -> Axis {
-        Axis { label: label.into(), low, high: if high > low { high } else { low + 1.0 }, scale: Scale::Values }
+        Axis {
+            label: label.into(),
+            low,
+            high: if apart(low, high) { high } else { low + low.abs().max(1.0) },
+            scale: Scale::Values,
+        }
     }
 
     /// Ratios look alike; values are positive.
@@ -85,10 +90,27 @@ impl Axis {
         let rough = (self.high - self.low) / 5.0;
         let power = 10f64.powf(rough.log10().floor());
         let step = [1.0, 2.0, 5.0, 10.0].into_iter().map(|s| s * power).find(|s| *s >= rough).unwrap_or(10.0 * power);
-        let first = (self.low / step).ceil() as i64;
-        let last = (self.high / step).floor() as i64;
-        (first..=last.min(first + 20)).map(|i| i as f64 * step).collect()
+        let first = (self.low / step).ceil();
+        (0..20).map(|i| (first + f64::from(i)) * step).take_while(|tick| *tick <= self.high + 1e-9 * step).collect()
     }
+
+    /// Ticks and what is written beside them: as many digits as tell them apart.
+    fn labels(&self) -> Vec<(f64, String)> {
+        let ticks = self.ticks();
+        let step = ticks.windows(2).map(|pair| pair[1] - pair[0]).fold(f64::INFINITY, f64::min);
+        let digits = if step.is_finite() && step > 0.0 { (-step.log10().floor()).clamp(0.0, 9.0) as usize } else { 0 };
+        let crowded = |tick: &f64| tick.abs() >= 1e4 * step && tick.abs() < 1e9;
+        let text = |tick: f64| match self.scale == Scale::Values && crowded(&tick) {
+            true => format!("{tick:.digits$}"),
+            false => short(tick),
+        };
+        ticks.into_iter().map(|tick| (tick, text(tick))).collect()
+    }
+}
+
+/// Whether two ends leave room between them that numbers can tell.
+pub fn apart(low: f64, high: f64) -> bool {
+    high - low > 1e-12 * low.abs().max(high.abs())
 }
 
 fn range(values: impl IntoIterator<Item = f64>) -> (f64, f64) {
@@ -129,6 +151,8 @@ pub fn shape(series: usize) -> &'static str {
 
 /// Colours that the style knows.
 const COLOURS: usize = 12;
+/// Series of which no two have the same shape and colour.
+pub const DIFFERENT: usize = 24;
 
 /// The class of a series' colour.
 pub fn colour(series: usize) -> String {
@@ -235,23 +259,23 @@ impl Plot {
         let (width, height) = self.size;
         let (right, bottom) = (width - RIGHT, height - BOTTOM);
         let mut axes = String::new();
-        for tick in self.x.ticks() {
+        for (tick, text) in self.x.labels() {
             let x = self.at(tick, self.y.low).0;
             let _ = write!(
                 axes,
                 "<path d=\"M{x:.1} {TOP}V{bottom}\"/><text x=\"{x:.1}\" y=\"{:.1}\" text-anchor=\"middle\">{}</text>",
                 bottom + 14.0,
-                short(tick)
+                text
             );
         }
-        for tick in self.y.ticks() {
+        for (tick, text) in self.y.labels() {
             let y = self.at(self.x.low, tick).1;
             let _ = write!(
                 axes,
                 "<path d=\"M{LEFT} {y:.1}H{right}\"/><text x=\"{:.1}\" y=\"{:.1}\" text-anchor=\"end\">{}</text>",
                 LEFT - 5.0,
                 y + 3.5,
-                short(tick)
+                text
             );
         }
         let (middle, center) = ((LEFT + right) / 2.0, (TOP + bottom) / 2.0);
@@ -282,6 +306,9 @@ mod tests {
         assert_eq!(Axis::nines("", 0.85).ticks(), [0.9, 0.95, 0.99, 0.999, 1.0]);
         assert!(Axis::around("", [3.0, 3.0]).ticks().len() > 1, "a single value has an axis too");
         assert!(Axis::around("", [1e300, -1e300]).ticks().len() > 1);
+        let near = Axis::from("", 999_999.0, 1_000_001.0).labels();
+        assert_eq!(near[1].1, "999999.5", "ticks far from zero are told apart");
+        assert!(Axis::from("", 1e150, 1e150).ticks().len() > 1);
     }
 
     #[test]

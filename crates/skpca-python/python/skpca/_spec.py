@@ -75,7 +75,6 @@ def text(spec):
 
 def seed(random_state):
     """A whole number is the seed itself, as on the command line; a generator is asked for one."""
-    generator = check_random_state(random_state)
-    if isinstance(random_state, Integral):
+    if isinstance(random_state, Integral) and 0 <= random_state < 2**64:
         return int(random_state)
-    return int(generator.randint(2**31 - 1))
+    return int(check_random_state(random_state).randint(2**31 - 1))
