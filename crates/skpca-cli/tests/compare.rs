@@ -160,7 +160,7 @@ fn what_does_not_fit_the_budget_is_listed() {
 #[test]
 fn a_model_recommended_for_its_fidelity_holds_it() {
     let desk = Desk::new();
-    for seed in 0..8 {
+    for seed in 0..20 {
         desk.put("data.csv", csv(&NAMES, &normal(seed, 60, 3)));
         let flags = "-q 3 --support 5,6,7,8,9 --methods greedy --fidelity 0.95 --budget 10m";
         let best = &desk.json(&format!("compare data.csv {flags} --json"))["recommended"];
