@@ -91,7 +91,9 @@ class KernelModel(BaseEstimator):
     def _queries(self, X):
         """Checked rows of new data, in the type they came in."""
         check_is_fitted(self)
-        return validate_data(self, X, reset=False, accept_sparse="csr", dtype=[np.float64, np.float32], order="C")
+        checks = dict(accept_sparse="csr", dtype=[np.float64, np.float32], order="C")
+        # The core looks for NaN itself, and looking costs as much as fifteen kernel values.
+        return validate_data(self, X, reset=False, ensure_all_finite=_given.is_given(self.kernel), **checks)
 
     def _adopt(self, model):
         """Keeps a model, and says what it is."""
