@@ -1,35 +1,47 @@
-"""Li & Gao 2011: error rates on features of KPCA, SKPCA, SDKPCA and kernel discriminant analysis, against their tables.
+"""Li & Gao 2011: error rates on features of KPCA, SKPCA, SDKPCA and kernel discriminant analysis."""
 
-    python li_gao.py DATA [--splits 10] [--only banana thyroid]
-
-DATA holds ida_NAME.csv (a header, the label last) and, where the original splits are known, ida_NAME_splits.npz; else
-splits are random, of the published size. WDBC comes with scikit-learn. Columns are standardised on the training rows.
-Kernel width, delta, regularisation, number of components and the SVM's C are chosen by 3-fold cross-validation on the
-training rows alone (on 450 of them at most), for each split, method and classifier; the paper names neither its
-classifier nor any of its parameters.
-"""
-
-import argparse
-import time
 import warnings
 from itertools import product
-from pathlib import Path
 
 import numpy as np
-from sklearn.datasets import load_breast_cancer
-from sklearn.model_selection import StratifiedKFold
+from scipy.ndimage import zoom
+from sklearn.model_selection import StratifiedKFold, StratifiedShuffleSplit
 from sklearn.neighbors import KNeighborsClassifier
 from sklearn.svm import LinearSVC
-from skpca import _core
 
-#       set     training, kept, published error in % of KPCA, SKPCA, SDKPCA (Tables 1, 2, 3 and 6)
+from .data import standardised
+from .models import fit, median_rule
+from .pages import DASH, against, table
+from .runner import Cell
+from .verdicts import Claim, better, no_worse
+
+TITLE = "Li & Gao 2011: expansion vectors and a data-dependent kernel"
+ABOUT = """
+*Sparse data-dependent kernel principal component analysis based on least squares support vector machine.* Error in %
+of a nearest neighbour and of a linear SVM on features. SKPCA is `greedy` with the published number of points; SDKPCA
+the same under a `conformal` kernel, whose coefficients come from the exact eigenproblem, from the same with positive
+coefficients, or from the paper's iteration (32); KDA, reviewed in the paper without numbers, is `discriminant`.
+
+Kernel width, δ, regularisation, number of components and C are chosen by 3-fold cross-validation on training rows
+(450 of them at most), for each split, method and classifier: the paper names neither its classifier nor any
+parameter. Columns are standardised on training rows. Published splits where they could be had, else random ones of
+the published size. The paper has 100 splits (20 for image and splice), we have ten at most. ORL: 48 × 48 pixels, five
+images of each person, which makes the 200 rows of Table 4 (the text says one image of each).
+"""
+
+#       set     file, training, kept, published error in % of KPCA, SKPCA, SDKPCA, and the table
 SETS = {
-    "banana": (400, 120, (13.6, 14.2, 13.9)),
-    "image": (1300, 180, (4.8, 5.4, 5.1)),
-    "thyroid": (140, 30, (2.1, 2.2, 2.2)),
-    "titanic": (150, 30, (22.8, 23.2, 24.4)),
-    "wdbc": (300, 110, (3.8, 5.4, 4.9)),
+    "banana": ("ida_banana", 400, 120, (13.6, 14.2, 13.9), "1–3"),
+    "image": ("ida_image", 1300, 180, (4.8, 5.4, 5.1), "1–3"),
+    "flare-solar": ("ida_flare_solar", 666, 50, (31.4, 34.2, 32.8), "1–3"),
+    "splice": ("ida_splice", 1000, 280, (8.6, 9.4, 9.0), "1–3"),
+    "thyroid": ("ida_thyroid", 140, 30, (2.1, 2.2, 2.2), "1–3"),
+    "titanic": ("ida_titanic", 150, 30, (22.8, 23.2, 24.4), "1–3"),
+    "orl": ("orl_faces_112x92", 200, 120, (15.3, 18.4, 17.5), "4"),
+    "yale": ("yale_faces", 75, 45, (17.8, 20.4, 18.7), "5"),
+    "wdbc": ("wdbc", 300, 110, (3.8, 5.4, 4.9), "6"),
 }
+SLOW = {"image": 5, "splice": 5, "orl": 3, "yale": 3}
 GAMMAS = (0.5, 2, 8)  # times the median rule, 1 / median |x - y|^2
 DELTAS = (1, 10)  # the same
 COMPONENTS = (2, 10, 30, 100)
@@ -42,9 +54,23 @@ GRIDS = {
     "SDKPCA iteration": {"gamma": GAMMAS, "delta": DELTAS},
     "KDA": {"gamma": GAMMAS, "regularisation": (1e-3, 1e-2, 1e-1)},
 }
+SDKPCA = [method for method in GRIDS if method.startswith("SDKPCA")]
+KINDS = ("1-NN", "SVM")
 GREEDY = "greedy,exchanges=0"  # exchanges take four times as long and add 0.001 of fidelity
 FOLDS, CAP = 3, 450
 RATE, ROUNDS = 0.1, 200  # of (32); the paper tells neither
+FACE, SIDE = (112, 92), 48
+
+
+def cells(options):
+    found = []
+    for name, (file, training, kept, _, _) in SETS.items():
+        for number in range(options.count(SLOW.get(name, 10))):
+            parameters = {"file": file, "training": training, "kept": kept, "number": number, "gammas": GAMMAS}
+            if options.quick:
+                parameters |= {"gammas": GAMMAS[:1], "training": min(training, 150), "kept": min(kept, 30)}
+            found.append(Cell(f"li_gao/{name}/{number}", one, parameters, (file,)))
+    return found
 
 
 def features(method, point, kept, x, labels, rest):
@@ -61,7 +87,7 @@ def features(method, point, kept, x, labels, rest):
         how, supervised = ("exact" if method == "KPCA" else GREEDY), {}
     target = {} if method == "KPCA" else {"support": min(kept, len(np.unique(x, axis=0)))}
     q = len(np.unique(labels)) - 1 if method == "KDA" else min(COMPONENTS[-1], *target.values(), len(x) - 1)
-    model = _core.fit(x, method=how, kernel=kernel, components=q, scaling="none", seed=0, **target, **supervised)
+    model = fit(x, how, kernel, q, **target, **supervised)
     return model.transform(x), model.transform(rest)
 
 
@@ -100,102 +126,126 @@ def errors(table, labels, rest, truth):
     return [found[kind, min(q, table.shape[1]), cost] for kind, q, cost in TRIALS]
 
 
-def grid(method, unit):
+def grid(method, unit, gammas):
     """All points of a method's grid, gamma and delta in the units of the data."""
-    keys = GRIDS[method]
+    keys = GRIDS[method] | {"gamma": gammas}
     for values in product(*keys.values()):
         point = dict(zip(keys, values, strict=True))
         yield {key: value * unit if key in ("gamma", "delta") else value for key, value in point.items()}
 
 
-def chosen(method, unit, kept, x, labels, seed):
+def chosen(method, points, kept, x, labels, seed):
     """For each classifier, the best (point, trial) by cross-validation."""
     some = np.random.default_rng(seed).permutation(len(x))[:CAP]
     x, labels = x[some], labels[some]
-    points, scores = list(grid(method, unit)), []
+    scores = []
     folds = list(StratifiedKFold(FOLDS, shuffle=True, random_state=seed).split(x, labels))
     for point in points:
         runs = []
-        for fit, check in folds:
-            table, rest = features(method, point, kept, x[fit], labels[fit], x[check])
-            runs.append(errors(table, labels[fit], rest, labels[check]))
+        for train, check in folds:
+            table, rest = features(method, point, kept, x[train], labels[train], x[check])
+            runs.append(errors(table, labels[train], rest, labels[check]))
         scores.append(np.mean(runs, axis=0))
     best = {}
-    for kind in ("1-NN", "SVM"):
+    for kind in KINDS:
         score = np.where([trial[0] == kind for trial in TRIALS], scores, np.inf)
         i, j = np.unravel_index(score.argmin(), score.shape)
         best[kind] = points[i], TRIALS[j]
     return best
 
 
-def one(kept, x, labels, rest, truth, seed):
+def faces(x):
+    """Pictures of the published size."""
+    height, width = FACE
+    return np.array([zoom(face.reshape(height, width), (SIDE / height, SIDE / width), order=1).ravel() for face in x])
+
+
+def rows(data, seed, file, training, number):
+    """Rows to train on and to test on, with labels from 0."""
+    x, labels = data.load(file)
+    labels = np.unique(labels, return_inverse=True)[1]
+    if "faces" in file:
+        x = faces(x) if x.shape[1] == FACE[0] * FACE[1] else x
+        cut = StratifiedShuffleSplit(1, train_size=training, random_state=seed)
+        train, test = next(cut.split(x, labels))
+    else:
+        train, test = data.split(file, number, training, seed)
+    return x[train], labels[train], x[test], labels[test]
+
+
+def one(data, seed, file, training, kept, number, gammas):
     """Test error of every method and classifier on one split."""
-    mean, size = x.mean(axis=0), x.std(axis=0)
-    size[size == 0] = 1
-    x, rest = (np.ascontiguousarray((table - mean) / size) for table in (x, rest))
-    distances = ((x[:, None] - x[:500]) ** 2).sum(axis=2)
-    unit = 1 / np.median(distances[distances > 0])
-    found = {}
+    warnings.filterwarnings("ignore", message="Liblinear failed to converge")
+    x, labels, rest, truth = rows(data, seed, file, training, number)
+    x, rest = standardised(x, rest)
+    unit, found = median_rule(x), {}
     for method in GRIDS:
-        for kind, (point, trial) in chosen(method, unit, kept, x, labels, seed).items():
+        points = list(grid(method, unit, gammas))
+        for kind, (point, trial) in chosen(method, points, kept, x, labels, seed).items():
             table, tested = features(method, point, kept, x, labels, rest)
-            found[kind, method] = error(trial, table, labels, tested, truth)
+            choice = point | {"components": trial[1], "C": trial[2]}
+            found[f"{kind} {method}"] = {"error": error(trial, table, labels, tested, truth), "chosen": choice}
     return found
 
 
-def load(data, name):
-    if name == "wdbc":
-        return load_breast_cancer(return_X_y=True)
-    table = np.genfromtxt(data / f"ida_{name}.csv", delimiter=",", skip_header=1)
-    return table[:, :-1], table[:, -1].astype(np.int64)
+def paired(runs, method, other):
+    """Differences of error over splits and classifiers; negative where the method is better."""
+    return [run[f"{kind} {method}"]["error"] - run[f"{kind} {other}"]["error"] for kind in KINDS for run in runs]
 
 
-def splits(data, name, total, training, count):
-    """(training rows, test rows): the published splits where they are known, then random ones."""
-    known = data / f"ida_{name}_splits.npz"
-    if known.exists():
-        held = np.load(known)
-        yield from list(zip(held["train"], held["test"], strict=True))[:count]
-        count -= len(held["train"])
-    for seed in range(count):
-        order = np.random.default_rng(seed).permutation(total)
-        yield order[:training], order[training:]
+def claims(results):
+    runs = {name: results.done(f"li_gao/{name}/") for name in SETS}
+    sparse = {name: paired(r, "SKPCA", "KPCA") for name, r in runs.items()}
+    gains = {method: {name: paired(r, method, "SKPCA") for name, r in runs.items()} for method in SDKPCA}
+
+    def told(gaps):
+        return "; ".join(f"{name} {np.mean(gap):+.2f}" for name, gap in gaps.items() if gap)
+
+    found = [
+        Claim(
+            "Tables 1–6: SKPCA with a part of the rows errs little more than KPCA (at most the paper's own loss)",
+            [no_worse(sparse[name], values[1] - values[0]) for name, (_, _, _, values, _) in SETS.items()],
+            f"points of %: {told(sparse)}",
+        )
+    ]
+    for method in SDKPCA:
+        gap = gains[method]
+        found.append(
+            Claim(
+                f"Tables 3–6: the data-dependent kernel errs less than SKPCA at the same size ({method.split()[1]})",
+                [better(gap[name]) for name in SETS],
+                f"points of %, both classifiers: {told(gap)}",
+                "The paper itself has a gain on seven of nine sets.",
+            )
+        )
+    return found
 
 
-def show(name, published, runs):
-    for kind in ("1-NN", "SVM"):
-        for method in GRIDS:
-            paper = dict(zip(("KPCA", "SKPCA", "SDKPCA"), published, strict=True)).get(method.split()[0], "")
-            ours = np.array([run[kind, method] for run in runs])
-            line = f"{name:<8} {kind:<5} {method:<16} {paper:>6} {ours.mean():>7.1f} +- {ours.std(ddof=1):<4.1f}"
-            if method not in ("KPCA", "SKPCA"):
-                paired = ours - [run[kind, "SKPCA"] for run in runs]
-                line += f" {paired.mean():>+8.2f} +- {paired.std(ddof=1) / np.sqrt(len(paired)):.2f}"
-            print(line, flush=True)
+def page(results, folder):
+    header = ["set", "table", "rows, kept", "classifier", "method", "paper", "ours", "difference", "less SKPCA, ± s.e."]
+    lines = []
+    for name, (_, training, kept, values, number) in SETS.items():
+        runs, state = results.done(f"li_gao/{name}/"), results.state(f"li_gao/{name}/")
+        told = dict(zip(("KPCA", "SKPCA", "SDKPCA"), values, strict=True))
+        for kind in KINDS:
+            for method in GRIDS:
+                found = np.array([run[f"{kind} {method}"]["error"] for run in runs])
+                label = f"{name}, {state or f'{len(runs)} splits'}"
+                size = f"{training}, {training if method == 'KPCA' else kept}"
+                row = [label, number, size, kind, method, *against(told.get(method.split()[0]), found, 1)]
+                lines.append([*row, gain(found, runs, kind, method)])
+    parts = ["## Tables 1–6\n", table(header, lines)]
+    parts.append(
+        "- Thyroid: our errors are about twice the paper's; its splits could not be had, and why is not known.\n"
+        "- Titanic: 150 rows are about eleven distinct points, so that 30 kept are impossible; equal rows vote in the"
+        " nearest neighbour.\n"
+        "- Standard errors over overlapping splits are optimistic.\n"
+    )
+    return parts
 
 
-def main():
-    parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
-    parser.add_argument("data", type=Path)
-    parser.add_argument("--splits", type=int, default=10)
-    parser.add_argument("--only", nargs="+", choices=SETS, default=list(SETS))
-    options = parser.parse_args()
-    warnings.filterwarnings("ignore", message="Liblinear failed to converge")
-    print("error in %, mean +- deviation over splits; last: less that of SKPCA on the same split, +- standard error")
-    print(f"{'set':<8} {'by':<5} {'method':<16} {'paper':>6} {'ours':>7} {'':<7} {'- SKPCA':>8}")
-    for name in options.only:
-        training, kept, published = SETS[name]
-        try:
-            x, labels = load(options.data, name)
-        except OSError:
-            print(f"{name}: not there, skipped")
-            continue
-        start, runs = time.time(), []
-        for seed, (fit, test) in enumerate(splits(options.data, name, len(x), training, options.splits)):
-            runs.append(one(kept, x[fit], labels[fit], x[test], labels[test], seed))
-        show(name, published, runs)
-        print(f"{'':<8} {len(runs)} splits, {training} rows, {kept} kept, {time.time() - start:.0f} s")
-
-
-if __name__ == "__main__":
-    main()
+def gain(found, runs, kind, method):
+    if len(found) < 2 or method in ("KPCA", "SKPCA"):
+        return DASH
+    gaps = found - [run[f"{kind} SKPCA"]["error"] for run in runs]
+    return f"{gaps.mean():+.2f} ± {gaps.std(ddof=1) / np.sqrt(len(gaps)):.2f}"

@@ -1,0 +1,115 @@
+"""Markdown pages and figures, from results alone."""
+
+import datetime
+import os
+import platform
+from importlib.metadata import version
+
+import matplotlib
+
+matplotlib.use("Agg")
+import matplotlib.pyplot as plt  # noqa: E402
+import numpy as np  # noqa: E402
+
+from .runner import spread, write  # noqa: E402
+
+DASH = "–"
+
+
+def table(header, rows):
+    lines = [header, ["---"] * len(header), *rows]
+    return "\n".join("| " + " | ".join(map(str, line)) + " |" for line in lines) + "\n"
+
+
+def ours(values, digits):
+    """Mean ± deviation over repeats."""
+    if len(values) == 0:
+        return DASH
+    mean, deviation = spread(values)
+    return f"{mean:.{digits}f} ± {deviation:.{digits}f}" if len(values) > 1 else f"{mean:.{digits}f}"
+
+
+def against(published, values, digits):
+    """Three cells: the paper's value, ours, and the difference."""
+    if len(values) == 0 or published is None:
+        return [DASH if published is None else published, ours(values, digits), DASH]
+    return [published, ours(values, digits), f"{np.mean(values) - published:+.{digits}f}"]
+
+
+def save(figure, folder, name):
+    """Small files: few dots an inch, and a palette of 32 colours."""
+    from PIL import Image
+
+    path = folder / "figures" / f"{name}.png"
+    path.parent.mkdir(parents=True, exist_ok=True)
+    figure.savefig(path, dpi=80)
+    plt.close(figure)
+    Image.open(path).convert("RGB").quantize(32).save(path, optimize=True)
+    return f"![{name}](figures/{name}.png)\n"
+
+
+def claims_table(claims):
+    rows = [[c.text, c.verdict, c.coverage, c.number + (f" {c.note}" if c.note else "")] for c in claims]
+    return table(["claim", "verdict", "checks passed", "what decides"], rows)
+
+
+def page(module, results, folder):
+    """One experiment: its text, and its claims at the top."""
+    name = module.__name__.rsplit(".", 1)[-1]
+    claims = module.claims(results)
+    parts = [f"# {module.TITLE}\n", module.ABOUT.strip() + "\n"]
+    parts += ["## Claims\n", claims_table(claims)] if claims else []
+    parts += module.page(results, folder)
+    left = results.state(f"{name}/")
+    parts += [f"Left out: {left}.\n"] if left else []
+    write(folder / f"{name}.md", "\n".join(parts))
+    return name, claims
+
+
+def processor():
+    try:
+        with open("/proc/cpuinfo") as file:
+            kinds = [line.split(":", 1)[1].strip() for line in file if line.startswith("model name")]
+        return kinds[0]
+    except (OSError, IndexError):
+        return platform.machine()
+
+
+def index(modules, results, folder, command, wall):
+    parts = ["# The papers' tables and figures, computed again\n"]
+    parts.append(
+        "Every page has the paper's value, ours ± the deviation over repeats, and the difference. No parameter is"
+        " chosen on test rows; every chosen value is in the file of its cell, below `cells/`. Pages and figures are made"
+        " from those files alone. Where a paper sets no margin, the one in brackets is ours.\n"
+    )
+    summary, links = [], []
+    for module in modules:
+        name, claims = page(module, results, folder)
+        links.append(f"- [{module.TITLE}]({name}.md)")
+        short = module.TITLE.split(":")[0]
+        summary += [[f"[{short}]({name}.md)", c.text, c.verdict, f"{c.number} {c.note}".strip()] for c in claims]
+    parts += ["## Claim by claim\n", table(["paper", "claim", "verdict", "what decides"], summary)]
+    parts += ["## Pages\n", "\n".join(links) + "\n", "## Run\n", about_run(results, command, wall)]
+    parts += missing(results)
+    write(folder / "README.md", "\n".join(parts))
+
+
+def about_run(results, command, wall):
+    names = ("skpca", "numpy", "scipy", "scikit-learn", "matplotlib")
+    versions = ", ".join(f"{name} {version(name)}" for name in names)
+    done = sum(1 for record in results.records.values() if record and record["status"] == "done")
+    return (
+        f"`{command}`, {datetime.date.today()}: {done} of {len(results.cells)} cells, {results.seconds() / 60:.0f}"
+        f" minutes of one core{wall}. Each process has one thread.\n\n"
+        f"{os.cpu_count()} cores, {processor()}; Python {platform.python_version()}, {versions}. The seed of a cell is"
+        " the CRC-32 of its name. Times in tables were taken while the other core was busy.\n"
+    )
+
+
+def missing(results):
+    states = {}
+    for name in results.cells:
+        if (state := results.state_of(name)) != "done":
+            states.setdefault(state, []).append(name.rsplit("/", 1)[0])
+    rows = [[state, ", ".join(f"`{name}`" for name in dict.fromkeys(names))] for state, names in states.items()]
+    return ["## Not there\n", table(["why", "cells"], rows)] if rows else []

@@ -1,0 +1,156 @@
+"""Cells: pieces of an experiment that are computed once, each kept in a file of its own.
+
+A cell's file holds its parameters; a cell whose file is there with the same ones is not computed again. Its seed comes
+from its name alone, so that results depend neither on the order of cells nor on the number of processes.
+"""
+
+import json
+import os
+import sys
+import time
+import traceback
+import zlib
+from collections.abc import Callable
+from concurrent.futures import ProcessPoolExecutor, as_completed
+from dataclasses import dataclass
+from multiprocessing import get_context
+from pathlib import Path
+
+import numpy as np
+
+from .data import Data
+
+# Each process computes on one core: the pool uses the others.
+ONE_THREAD = {name: "1" for name in ("RAYON_NUM_THREADS", "OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS")}
+
+
+@dataclass(frozen=True)
+class Cell:
+    name: str  # such as das/mnist-400/3; also the path of its file
+    work: Callable  # work(data, seed, **parameters) returns what json can hold; a function of a module, for processes
+    parameters: dict
+    needs: tuple[str, ...] = ()  # data sets
+
+    @property
+    def seed(self):
+        return zlib.crc32(self.name.encode())
+
+
+@dataclass(frozen=True)
+class Options:
+    quick: bool = False
+    repeats: int | None = None
+
+    def count(self, usual):
+        """How often to repeat what is usually repeated so often."""
+        return self.repeats or (min(usual, 2) if self.quick else usual)
+
+
+class Results:
+    """What is known of cells, by name."""
+
+    def __init__(self, cells, out, data):
+        self.cells = {cell.name: cell for cell in cells}
+        self.records = {cell.name: known(cell, out) for cell in cells}
+        self.absent = {cell.name: [name for name in cell.needs if not data.has(name)] for cell in cells}
+
+    def done(self, start):
+        """Results of finished cells whose names begin so, in order."""
+        found = [self.records[name] for name in self.cells if name.startswith(start)]
+        return [record["result"] for record in found if record and record["status"] == "done"]
+
+    def state(self, start=""):
+        """Why there is less than there should be: "", or what is missing, failed or not run."""
+        names = [name for name in self.cells if name.startswith(start)]
+        states = [self.state_of(name) for name in names]
+        left = [state for state in states if state != "done"]
+        return ", ".join(dict.fromkeys(left)) if left or not names else ""
+
+    def state_of(self, name):
+        record = self.records[name]
+        if record:
+            return record["status"]
+        return f"data missing: {', '.join(self.absent[name])}" if self.absent[name] else "not run"
+
+    def seconds(self):
+        return sum(record["seconds"] for record in self.records.values() if record)
+
+
+def place(cell, out):
+    return Path(out) / "cells" / f"{cell.name}.json"
+
+
+def known(cell, out):
+    """The record of a cell, if it is there and has the same parameters."""
+    try:
+        record = json.loads(place(cell, out).read_text())
+    except (OSError, ValueError):
+        return None
+    return record if record.get("parameters") == plain(cell.parameters) else None
+
+
+def plain(value):
+    """As it comes back from a file."""
+    return json.loads(json.dumps(value, default=lambda v: v.tolist()))
+
+
+def compute(cell, directory):
+    """Runs in a process of its own; what goes wrong is part of the record."""
+    start, record = time.perf_counter(), {"name": cell.name, "seed": cell.seed, "parameters": plain(cell.parameters)}
+    try:
+        record["result"] = plain(cell.work(Data(directory), cell.seed, **cell.parameters))
+        record["status"] = "done"
+    except Exception as error:
+        record["status"], record["message"] = "failed", f"{type(error).__name__}: {error}"
+        record["trace"] = traceback.format_exc()
+    return record | {"seconds": round(time.perf_counter() - start, 2)}
+
+
+def write(path, text):
+    """All of it or nothing: a run that is stopped leaves no half files."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    part = path.with_name(path.name + ".part")
+    part.write_text(text)
+    os.replace(part, path)
+
+
+def run(cells, data, out, jobs, say=lambda line: print(line, file=sys.stderr, flush=True)):
+    """Computes what is not there yet. Returns the names of cells that failed."""
+    records = {cell.name: known(cell, out) for cell in cells}
+    finished = [name for name, record in records.items() if record and record["status"] == "done"]
+    absent = [cell for cell in cells if not all(data.has(name) for name in cell.needs)]
+    open_ = [cell for cell in cells if cell.name not in finished and cell not in absent]
+    say(f"{len(cells)} cells: {len(finished)} done before, {len(open_)} to do, {len(absent)} without data")
+    for name in sorted({name for cell in absent for name in cell.needs if not data.has(name)}):
+        say(f"missing: {name}")
+    os.environ.update(ONE_THREAD)
+    failed, start = [], time.monotonic()
+    # A forked process would inherit threads that are not there; a spawned one starts clean.
+    with ProcessPoolExecutor(jobs, mp_context=get_context("spawn")) as pool:
+        futures = {pool.submit(compute, cell, data.directory): cell for cell in open_}
+        for count, future in enumerate(as_completed(futures), 1):
+            cell = futures[future]
+            record = outcome(cell, future)
+            write(place(cell, out), json.dumps(record) + "\n")
+            if record["status"] == "failed":
+                failed.append(cell.name)
+            what = f"{record['seconds']:.1f} s" if record["status"] == "done" else f"FAILED: {record['message']}"
+            say(f"[{count}/{len(open_)}, {time.monotonic() - start:.0f} s] {cell.name}: {what}")
+    return failed
+
+
+def outcome(cell, future):
+    try:
+        return future.result()
+    except Exception as error:  # the process died
+        message = f"{type(error).__name__}: {error}"
+        return {"name": cell.name, "parameters": plain(cell.parameters), "status": "failed"} | {
+            "message": message,
+            "seconds": 0.0,
+        }
+
+
+def spread(values):
+    """Mean and deviation over repeats; the deviation of one number is 0."""
+    values = np.asarray(values, dtype=float)
+    return values.mean(), values.std(ddof=1) if len(values) > 1 else 0.0

@@ -1,0 +1,52 @@
+"""From numbers to words: a claim holds, holds partly, or is not reproduced.
+
+A claim is a list of checks, one for each data set or setting it is made for; None is a check that could not be done.
+"""
+
+from dataclasses import dataclass
+
+import numpy as np
+
+HOLDS, PARTLY, NOT, UNKNOWN = "holds", "holds partly", "**not reproduced**", "not run"
+
+
+@dataclass(frozen=True)
+class Claim:
+    text: str  # in our words
+    checks: list
+    number: str  # what decides
+    note: str = ""
+
+    @property
+    def verdict(self):
+        done = [check for check in self.checks if check is not None]
+        if not done:
+            return UNKNOWN
+        return HOLDS if all(done) else PARTLY if any(done) else NOT
+
+    @property
+    def coverage(self):
+        """Such as "3 of 4"; with what could not be checked."""
+        done = [check for check in self.checks if check is not None]
+        left = len(self.checks) - len(done)
+        return f"{sum(map(bool, done))} of {len(done)}" + (f", {left} not checked" if left else "")
+
+
+def near(ours, theirs, margin):
+    """Whether a published number is found again, to a margin."""
+    return None if ours is None else bool(abs(ours - theirs) <= margin)
+
+
+def no_worse(differences, margin):
+    """Whether a loss, averaged over paired runs, stays within a margin; differences are positive where worse."""
+    return None if len(differences) == 0 else bool(np.mean(differences) <= margin)
+
+
+def better(differences):
+    """Whether paired runs show a gain, negative differences, of at least two standard errors."""
+    if len(differences) == 0:
+        return None
+    if len(differences) == 1:
+        return bool(differences[0] < 0)
+    error = np.std(differences, ddof=1) / np.sqrt(len(differences))
+    return bool(np.mean(differences) + 2 * error < 0)
