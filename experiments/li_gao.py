@@ -41,7 +41,7 @@ SETS = {
     "yale": ("yale_faces", 75, 45, (17.8, 20.4, 18.7), "5"),
     "wdbc": ("wdbc", 300, 110, (3.8, 5.4, 4.9), "6"),
 }
-SLOW = {"image": 5, "splice": 5, "orl": 3, "yale": 3}
+SLOW = {"image": 5, "splice": 3, "orl": 2, "yale": 2}
 GAMMAS = (0.5, 2, 8)  # times the median rule, 1 / median |x - y|^2
 DELTAS = (1, 10)  # the same
 COMPONENTS = (2, 10, 30, 100)

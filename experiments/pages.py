@@ -79,9 +79,11 @@ def index(modules, results, folder, command, wall):
     parts = ["# The papers' tables and figures, computed again\n"]
     parts.append(
         "Every page has the paper's value, ours ± the deviation over repeats, and the difference. No parameter is"
-        " chosen on test rows; every chosen value is in the file of its cell, below `cells/`. Pages and figures are made"
-        " from those files alone. Where a paper sets no margin, the one in brackets is ours.\n"
+        " chosen on test rows; every chosen value is in the file of its cell, below `cells/`. Pages and figures are"
+        " made from those files alone. Where a paper sets no margin, the one in brackets is ours.\n"
     )
+    if "--quick" in command:
+        parts.append("**A quick run**: smaller tables, few repeats, coarse grids. Its numbers are no results.\n")
     summary, links = [], []
     for module in modules:
         name, claims = page(module, results, folder)

@@ -120,6 +120,8 @@ def run(cells, data, out, jobs, say=lambda line: print(line, file=sys.stderr, fl
     finished = [name for name, record in records.items() if record and record["status"] == "done"]
     absent = [cell for cell in cells if not all(data.has(name) for name in cell.needs)]
     open_ = [cell for cell in cells if cell.name not in finished and cell not in absent]
+    # The first repeat of everything, then the second: a run that is stopped has something of each.
+    open_.sort(key=lambda cell: int(cell.name.rsplit("/", 1)[1]))
     say(f"{len(cells)} cells: {len(finished)} done before, {len(open_)} to do, {len(absent)} without data")
     for name in sorted({name for cell in absent for name in cell.needs if not data.has(name)}):
         say(f"missing: {name}")
