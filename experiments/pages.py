@@ -80,7 +80,9 @@ def index(modules, results, folder, command, wall):
     parts.append(
         "Every page has the paper's value, ours ± the deviation over repeats, and the difference. No parameter is"
         " chosen on test rows; every chosen value is in the file of its cell, below `cells/`. Pages and figures are"
-        " made from those files alone. Where a paper sets no margin, the one in brackets is ours.\n"
+        " made from those files alone. Where a paper sets no margin, the one in brackets is ours.\n\n"
+        "A claim is checked on every set it is made for: it holds if all checks pass, partly if at least a third do,"
+        " else it is not reproduced. A gain is one if it is larger than two standard errors.\n"
     )
     if "--quick" in command:
         parts.append("**A quick run**: smaller tables, few repeats, coarse grids. Its numbers are no results.\n")
@@ -89,8 +91,10 @@ def index(modules, results, folder, command, wall):
         name, claims = page(module, results, folder)
         links.append(f"- [{module.TITLE}]({name}.md)")
         short = module.TITLE.split(":")[0]
-        summary += [[f"[{short}]({name}.md)", c.text, c.verdict, f"{c.number} {c.note}".strip()] for c in claims]
-    parts += ["## Claim by claim\n", table(["paper", "claim", "verdict", "what decides"], summary)]
+        for c in claims:
+            told = f"{c.number} {c.note}".strip()
+            summary.append([f"[{short}]({name}.md)", c.text, c.verdict, c.coverage, told])
+    parts += ["## Claim by claim\n", table(["paper", "claim", "verdict", "checks passed", "what decides"], summary)]
     parts += ["## Pages\n", "\n".join(links) + "\n", "## Run\n", about_run(results, command, wall)]
     parts += missing(results)
     write(folder / "README.md", "\n".join(parts))

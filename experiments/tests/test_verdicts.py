@@ -12,6 +12,8 @@ from experiments.verdicts import HOLDS, NOT, PARTLY, UNKNOWN, Claim, better, nea
         ([True, True], HOLDS),
         ([True, None], HOLDS),
         ([True, False], PARTLY),
+        ([True, False, False], PARTLY),
+        ([True, False, False, False], NOT),
         ([False, False], NOT),
         ([False, None], NOT),
         ([None, None], UNKNOWN),
