@@ -52,7 +52,7 @@ def cells(options):
     found = []
     rows, sizes = (200, SIZES[::2]) if options.quick else (ROWS, SIZES)
     for name, (file, inlier) in SETS.items():
-        for number in range(options.count(3)):
+        for number in range(options.count(2)):
             parameters = {"file": file, "inlier": inlier, "rows": rows, "sizes": sizes}
             found.append(Cell(f"frontier/{name}/{number}", one, parameters, (file,)))
     return found

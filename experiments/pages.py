@@ -14,6 +14,7 @@ import numpy as np  # noqa: E402
 from .runner import spread, write  # noqa: E402
 
 DASH = "–"
+LARGE = 50_000  # bytes of a figure
 
 
 def table(header, rows):
@@ -37,14 +38,15 @@ def against(published, values, digits):
 
 
 def save(figure, folder, name):
-    """Small files: few dots an inch, and a palette of 32 colours."""
+    """Small files: few dots an inch, and fewer colours where that is not enough."""
     from PIL import Image
 
     path = folder / "figures" / f"{name}.png"
     path.parent.mkdir(parents=True, exist_ok=True)
     figure.savefig(path, dpi=80)
     plt.close(figure)
-    Image.open(path).convert("RGB").quantize(32).save(path, optimize=True)
+    if path.stat().st_size > LARGE:
+        Image.open(path).convert("RGB").quantize(64).save(path, optimize=True)
     return f"![{name}](figures/{name}.png)\n"
 
 

@@ -63,8 +63,9 @@ class Results:
         """Why there is less than there should be: "", or what is missing, failed or not run."""
         names = [name for name in self.cells if name.startswith(start)]
         states = [self.state_of(name) for name in names]
-        left = [state for state in states if state != "done"]
-        return ", ".join(dict.fromkeys(left)) if left or not names else ""
+        left = ", ".join(dict.fromkeys(state for state in states if state != "done"))
+        done = states.count("done")
+        return f"{done} of {len(names)} cells, the others: {left}" if done and left else left
 
     def state_of(self, name):
         record = self.records[name]

@@ -24,8 +24,9 @@ kernel PCA an eigenproblem of the rows); "all" counts the choice, and the kernel
 thread, the best of five runs or more. "Library" is our `exact` against our `energy`, models and all.
 
 Tables 9 and 11: accuracy of an SVM, mean over C = 10, 100, 1000. The paper does not name the SVM's kernel. Its 0.50
-for twonorm, which any linear classifier separates to 0.97, tells that it was the rbf kernel with σ = 0.5; we run
-both.
+for twonorm, which any linear classifier separates to 0.97, tells that it was the rbf kernel with σ = 0.5; we run both.
+On the first published split the accuracies of KPCA are the paper's to the last digit for banana, breast cancer and
+German; those of AKPCA are not, so the authors' AKPCA differs from its printed form in something that is not printed.
 """
 
 ALPHAS = (0.3, 0.2, 0.1)
@@ -70,6 +71,7 @@ TABLE_11 = {
 TESTED = {"waveform": 4600, "twonorm": 7000, "ringnorm": 7000}
 COSTS = (10, 100, 1000)
 SVMS = ("rbf SVM", "linear SVM")
+SPLIT = ("banana", "breast_cancer", "diabetis", "german", "image")  # sets whose published splits are known
 ACCURACIES = {"kernel": TABLE_9, "linear": TABLE_11}
 COUNTS = {"linear": LINEAR, "kernel": KERNEL}
 
@@ -241,6 +243,28 @@ def claims(results):
         text = "the part classifies as well as the whole (rbf SVM, to 0.01)"
         decides = f"{min(means):+.3f} to {max(means):+.3f}, median {np.median(means):+.4f}" if means else "–"
         found.append(Claim(f"Table {number}: {text}", [no_worse(gap, 0.01) for gap in gaps], decides))
+        for method in ("full", "part"):
+            off = again(results, kind, method)
+            told = "; ".join(f"{name} {max(gaps):.4f}" for name, gaps in off.items() if gaps)
+            checks = [no_worse([gap], 0.005) for gaps in off.values() for gap in gaps] or [None]
+            text = f"accuracies of {label(kind, method)}, first published split (rbf SVM, to 0.005)"
+            found.append(Claim(f"Table {number}: {text}", checks, f"largest difference: {told}"))
+    return found
+
+
+def label(kind, method):
+    return ("A" if method == "part" else "") + ("KPCA" if kind == "kernel" else "PCA")
+
+
+def again(results, kind, method):
+    """How far accuracies on the paper's own split are from the paper's, for each set whose split is known."""
+    found = {}
+    for name in [name for name in ACCURACIES[kind] if name in SPLIT]:
+        values = ACCURACIES[kind][name][1 if method == "full" else 2]
+        runs = results.done(f"zhang/accuracy-{kind}/{name}/0")
+        found[name] = [
+            abs(run["alphas"][k][f"{method} rbf SVM"] - values[k]) for run in runs for k in range(len(ALPHAS))
+        ]
     return found
 
 
@@ -285,16 +309,17 @@ def counts_table(results, kind):
 
 
 def accuracy_table(results, kind):
-    header = ["set, rows", "α", "method", "paper", "rbf SVM", "difference", "linear SVM", "components"]
+    header = ["set, rows", "α", "method", "paper", "rbf SVM", "difference", "first published split"]
+    header += ["linear SVM", "components"]
     rows = []
     for name, (n, *published) in ACCURACIES[kind].items():
         start = f"zhang/accuracy-{kind}/{name}/"
         runs, state = results.done(start), results.state(start)
         for k, alpha in enumerate(ALPHAS):
             for method, values in zip(("full", "part"), published, strict=True):
-                label = ("A" if method == "part" else "") + ("KPCA" if kind == "kernel" else "PCA")
-                row = [titled(name, n, state), alpha, label]
+                row = [titled(name, n, state), alpha, label(kind, method)]
                 row += against(values[k], column(runs, k, f"{method} rbf SVM"), 4)
+                row.append(f"{column(runs, k, f'{method} rbf SVM')[0]:.4f}" if runs and name in SPLIT else DASH)
                 row.append(ours(column(runs, k, f"{method} linear SVM"), 4))
                 rows.append([*row, ours(column(runs, k, f"{method} components"), 1)])
     return table(header, rows)

@@ -67,7 +67,7 @@ def test_a_failing_cell_stops_nothing_and_is_tried_again(tmp_path):
     assert run(cells(1, -1, 2), Data(), tmp_path, jobs=2) == ["test/1"]
     results = Results(cells(1, -1, 2), tmp_path, Data())
     assert [len(result["numbers"]) for result in results.done("test/")] == [1, 2]
-    assert results.state_of("test/1") == "failed" and results.state("test/") == "failed"
+    assert results.state_of("test/1") == "failed" and results.state("test/") == "2 of 3 cells, the others: failed"
     assert "size = -1" in json.loads((tmp_path / "cells/test/1.json").read_text())["message"]
     assert run(cells(1, -1, 2), Data(), tmp_path, jobs=1) == ["test/1"]
 

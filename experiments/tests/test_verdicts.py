@@ -220,3 +220,12 @@ def test_zhang_on_made_up_counts():
     claims = zhang.claims(Made(**{"zhang__accuracy_0kernel__banana": accuracies}))
     assert verdict(claims, "Table 9") == PARTLY
     assert verdict(claims, "Table 11") == UNKNOWN
+
+
+def test_zhang_on_the_first_split():
+    values = {"full rbf SVM": (0.8602, 0.8583, 0.8594), "part rbf SVM": (0.8602, 0.8583, 0.8594)}
+    run = {"alphas": [{field: numbers[k] for field, numbers in values.items()} for k in range(3)]}
+    claims = zhang.claims(Made(**{"zhang__accuracy_0kernel__banana__0": [run]}))
+    assert verdict(claims, "accuracies of KPCA") == HOLDS
+    assert verdict(claims, "accuracies of AKPCA") == NOT
+    assert verdict(claims, "accuracies of APCA") == UNKNOWN
