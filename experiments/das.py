@@ -186,52 +186,60 @@ def trial(data, seed, name, drawn):
 
 
 def printed(x, gamma, q, wang, inner, outer, test, truth):
-    """Wang's Algorithm 1 on the centred kernel matrix, with its pseudo-inverse and its stopping rule."""
-    lam, penalty, rho = wang
+    """Wang's Algorithm 1 on the centred kernel matrix, with its pseudo-inverse and its stopping rules."""
     k = rbf(x, x, gamma)
     mean = k.mean(axis=0)
-    values, vectors = np.linalg.eigh(k - mean - mean[:, None] + mean.mean())
-    kept = values > 1e-10 * values[-1]
-    values, vectors = values[kept][::-1], vectors[:, kept][:, ::-1]
-    # In the basis of the eigenvectors K^½ and its pseudo-inverse are diagonal; only a and t live in the old one.
-    root, step = np.sqrt(values), 1 / (values + lam + rho / values)
-    p, a_all = np.eye(len(values))[:, :q].copy(), []
+    centred = k - mean - mean[:, None] + mean.mean()
+    values, vectors = np.linalg.eigh(centred)
+    kept = np.flatnonzero(values > 1e-10 * values[-1])[::-1]
+    a = algorithm_1(values[kept], vectors[:, kept], q, wang, inner, outer)
+    unit = a / np.sqrt(np.maximum((a * (centred @ a)).sum(axis=0), 1e-300))
+
+    def score(rows):
+        crossed = rbf(rows, x, gamma)
+        own = crossed.mean(axis=1, keepdims=True)
+        features = (crossed - own - mean + mean.mean()) @ unit
+        return 1 - 2 * own[:, 0] + mean.mean() - np.square(features).sum(axis=1)
+
+    found = {"per component": 100 * (a != 0).mean(), "union": 100 * (a != 0).any(axis=1).mean()}
+    return found | {PAPERS: judged(score(x), score(test), truth)}
+
+
+def algorithm_1(values, vectors, q, wang, inner, outer):
+    """One component after the other. In the basis of the eigenvectors K^½ is diagonal; a and t live in the old one."""
+    p, found = np.eye(len(values))[:, :q], []
     for c in range(q):
         old = np.zeros(len(values))
         for _ in range(outer):
-            a, t = np.zeros(len(x)), np.zeros(len(x))
-            for _ in range(inner):
-                direction = step * (values * p[:, c] + rho / root * (vectors.T @ (a - t / rho)))
-                coefficients, before = vectors @ (direction / root), a
-                a = coefficients + t / rho
-                a = np.sign(a) * np.maximum(np.abs(a) - penalty / rho, 0)
-                t = t + rho * (coefficients - a)
-                primal, dual = np.linalg.norm(coefficients - a), rho * np.linalg.norm(a - before)
-                scale = max(np.linalg.norm(coefficients), np.linalg.norm(a))
-                slack = 0.01 * np.sqrt(len(x))
-                if primal < slack + 1e-4 * scale and dual < slack + 1e-4 * np.linalg.norm(t):
-                    break
-            direction /= max(np.linalg.norm(direction), 1e-300)
+            direction, a = admm(values, vectors, p[:, c], wang, inner)
+            direction = direction / max(np.linalg.norm(direction), 1e-300)
             following = values * direction
-            following -= p[:, :c] @ (p[:, :c].T @ following)
+            following = following - p[:, :c] @ (p[:, :c].T @ following)
             p[:, c] = following / max(np.linalg.norm(following), 1e-300)
             if np.square(direction - old).sum() < 1e-2:
                 break
             old = direction
-        a_all.append(a)
-    a_all = np.array(a_all).T
-    used = a_all != 0
-    centred = vectors * values @ vectors.T
-    a_all = a_all / np.sqrt(np.maximum((a_all * (centred @ a_all)).sum(axis=0), 1e-300))
+        found.append(a)
+    return np.array(found).T
 
-    def score(rows):
-        crossed = rbf(rows, x, gamma)
-        potential = 1 - 2 * crossed.mean(axis=1) + mean.mean()
-        features = (crossed - crossed.mean(axis=1, keepdims=True) - mean + mean.mean()) @ a_all
-        return potential - np.square(features).sum(axis=1)
 
-    found = {"per component": 100 * used.mean(), "union": 100 * used.any(axis=1).mean()}
-    return found | {PAPERS: judged(score(x), score(test), truth)}
+def admm(values, vectors, p, wang, inner):
+    """Steps 6 to 8, with the threshold λ₁/ρ; ε_abs = 0.01 and ε_rel = 0.0001 as Das et al. had them."""
+    ridge, penalty, rho = wang
+    root, step = np.sqrt(values), 1 / (values + ridge + rho / values)
+    a, t = np.zeros(len(vectors)), np.zeros(len(vectors))
+    slack = 0.01 * np.sqrt(len(vectors))
+    for _ in range(inner):
+        direction = step * (values * p + rho / root * (vectors.T @ (a - t / rho)))
+        coefficients, before = vectors @ (direction / root), a
+        a = coefficients + t / rho
+        a = np.sign(a) * np.maximum(np.abs(a) - penalty / rho, 0)
+        t = t + rho * (coefficients - a)
+        primal, dual = np.linalg.norm(coefficients - a), rho * np.linalg.norm(a - before)
+        scale = max(np.linalg.norm(coefficients), np.linalg.norm(a))
+        if primal < slack + 1e-4 * scale and dual < slack + 1e-4 * np.linalg.norm(t):
+            break
+    return direction, a
 
 
 def curve(data, seed, name):
