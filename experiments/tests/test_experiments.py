@@ -101,11 +101,11 @@ def test_a_cell_without_data_is_left_alone(tmp_path):
 
 def test_any_table_of_the_format_is_found_by_name(tmp_path):
     (tmp_path / "own.csv").write_text("a,b,label\n1,2,0\n3,4,1\n5,6,1\n")
-    np.savez(tmp_path / "own_splits.npz", train=[[2, 0]], test=[[1]])
+    np.savez(tmp_path / "own_splits.npz", train=[[0, 1]], test=[[2]])
     own = Data(tmp_path)
     x, labels = own.load("own")
     assert x.tolist() == [[1, 2], [3, 4], [5, 6]] and labels.tolist() == [0, 1, 1]
-    assert [part.tolist() for part in own.split("own", 0, 2, seed=0)] == [[2, 0], [1]]
+    assert [part.tolist() for part in own.split("own", 0, 2, seed=0)] == [[0, 1], [2]]
     train, test = own.split("own", 1, 2, seed=0)  # no such split: a random one
     assert len(train) == 2 and sorted([*train, *test]) == [0, 1, 2]
 
