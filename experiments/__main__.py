@@ -26,6 +26,7 @@ def arguments(given):
     runs.add_argument("--quick", action="store_true", help="reduced: a few minutes")
     runs.add_argument("--repeats", type=int, help="splits or seeds of each experiment, instead of its usual number")
     runs.add_argument("--jobs", type=int, default=2, help="processes [default: 2]; results do not depend on it")
+    runs.add_argument("--note", default="", help="a sentence for the page, such as what else the machine did")
     runs.add_argument("--only", help="only cells whose names begin so, such as das/mnist-400")
     options = parser.parse_args(given)
     if options.command == "run" and options.data and not options.data.is_dir():
@@ -69,7 +70,7 @@ def main(given=None):
     command += " --out DIR" + (" --quick" if options.quick else "")
     command += f" --repeats {options.repeats}" if options.repeats else ""
     modules = [EXPERIMENTS[name] for name in names]
-    pages.index(modules, Results(cells, options.out, data), options.out, command, wall)
+    pages.index(modules, Results(cells, options.out, data), options.out, command, wall, options.note)
     print(f"{options.out / 'README.md'}: {len(failed)} cells failed")
     return 1 if failed else 0
 

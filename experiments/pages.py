@@ -77,7 +77,7 @@ def processor():
         return platform.machine()
 
 
-def index(modules, results, folder, command, wall):
+def index(modules, results, folder, command, wall, note=""):
     parts = ["# The papers' tables and figures, computed again\n"]
     parts.append(
         "Every page has the paper's value, ours ± the deviation over repeats, and the difference. No parameter is"
@@ -97,18 +97,18 @@ def index(modules, results, folder, command, wall):
             told = f"{c.number} {c.note}".strip()
             summary.append([f"[{short}]({name}.md)", c.text, c.verdict, c.coverage, told])
     parts += ["## Claim by claim\n", table(["paper", "claim", "verdict", "checks passed", "what decides"], summary)]
-    parts += ["## Pages\n", "\n".join(links) + "\n", "## Run\n", about_run(results, command, wall)]
+    parts += ["## Pages\n", "\n".join(links) + "\n", "## Run\n", about_run(results, command, wall, note)]
     parts += missing(results)
     write(folder / "README.md", "\n".join(parts))
 
 
-def about_run(results, command, wall):
+def about_run(results, command, wall, note):
     names = ("skpca", "numpy", "scipy", "scikit-learn", "matplotlib")
     versions = ", ".join(f"{name} {version(name)}" for name in names)
     done = sum(1 for record in results.records.values() if record and record["status"] == "done")
     return (
         f"`{command}`, {datetime.date.today()}: {done} of {len(results.cells)} cells, {results.seconds() / 60:.0f}"
-        f" minutes of one core{wall}. Each process has one thread.\n\n"
+        f" minutes summed over cells{wall}. Each process has one thread. {note}\n\n"
         f"{os.cpu_count()} cores, {processor()}; Python {platform.python_version()}, {versions}. The seed of a cell is"
         " the CRC-32 of its name. Times in tables were taken while the other core was busy.\n"
     )

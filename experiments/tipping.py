@@ -124,9 +124,12 @@ def claims(results):
     errors = [np.mean(tables[0][name]["errors"]) for name in ("full", "sparse")] if tables else None
     return [
         Claim(
-            "Fig. 3: σ = 0.25 leaves nine kernels (we ask for 9 ± 1 on average)",
-            [near(np.mean(points) if points else None, 9, 1)],
-            f"{ours(points, 1)} at the maximum; the paper's iteration (14) shows {ours(shown, 1)} after 300",
+            "Fig. 3: σ = 0.25 leaves nine kernels (we ask whether nine occurs, and for 9 ± 1 on average)",
+            [
+                bool(min(points) <= 9 <= max(points)) if points else None,
+                near(np.mean(points) if points else None, 9, 1),
+            ],
+            f"{min(points, default=0)} to {max(points, default=0)}, {ours(points, 1)} at the maximum; the paper's iteration (14) shows {ours(shown, 1)} after 300",
         ),
         Claim(
             "Fig. 2: components of so few kernels are like the full ones (we ask for 0.9 of the captured variance)",

@@ -106,6 +106,8 @@ def tipping_runs(points, captured=0.95):
 def test_tipping_counts_kernels():
     assert verdict(tipping.claims(Made(tipping__clusters=tipping_runs(9))), "nine kernels") == HOLDS
     assert verdict(tipping.claims(Made(tipping__clusters=tipping_runs(7))), "nine kernels") == NOT
+    mixed = tipping_runs(5) + tipping_runs(10)
+    assert verdict(tipping.claims(Made(tipping__clusters=mixed)), "nine kernels") == PARTLY
     assert verdict(tipping.claims(Made(tipping__clusters=tipping_runs(7, 0.5))), "components of so few") == NOT
     assert verdict(tipping.claims(Made()), "nine kernels") == UNKNOWN
 
