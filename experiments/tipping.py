@@ -129,7 +129,8 @@ def claims(results):
                 bool(min(points) <= 9 <= max(points)) if points else None,
                 near(np.mean(points) if points else None, 9, 1),
             ],
-            f"{min(points, default=0)} to {max(points, default=0)}, {ours(points, 1)} at the maximum; the paper's iteration (14) shows {ours(shown, 1)} after 300",
+            f"{min(points, default=0)} to {max(points, default=0)}, {ours(points, 1)} at the maximum;"
+            f" the paper's iteration (14) shows {ours(shown, 1)} after 300 steps",
         ),
         Claim(
             "Fig. 2: components of so few kernels are like the full ones (we ask for 0.9 of the captured variance)",
