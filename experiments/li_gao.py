@@ -13,7 +13,7 @@ from .data import standardised
 from .models import fit, median_rule
 from .pages import DASH, against, table
 from .runner import Cell
-from .verdicts import Claim, better, no_worse
+from .verdicts import Claim, better, near, no_worse
 
 TITLE = "Li & Gao 2011: expansion vectors and a data-dependent kernel"
 ABOUT = """
@@ -208,6 +208,7 @@ def claims(results):
             f"points of %: {told(sparse)}",
         )
     ]
+    found.append(again(runs))
     for method in SDKPCA:
         gap = gains[method]
         found.append(
@@ -219,6 +220,18 @@ def claims(results):
             )
         )
     return found
+
+
+def again(runs):
+    """Whether published error rates are found again; the paper names no classifier, so the nearer of ours counts."""
+    checks, told = [], []
+    for name, (_, _, _, values, _) in SETS.items():
+        for method, published in zip(("KPCA", "SKPCA", "SDKPCA iteration"), values, strict=True):
+            means = [np.mean([run[f"{kind} {method}"]["error"] for run in runs[name]]) for kind in KINDS if runs[name]]
+            nearest = min(means, key=lambda mean: abs(mean - published), default=None)  # noqa: B023
+            checks.append(near(nearest, published, 1.0))
+            told += [f"{name}, {method.split()[0]} {nearest - published:+.1f}"] if means else []
+    return Claim("Tables 1–6: error rates, the nearer classifier (to 1 point of %)", checks, "; ".join(told))
 
 
 def page(results, folder):
@@ -236,7 +249,11 @@ def page(results, folder):
                 lines.append([*row, gain(found, runs, kind, method)])
     parts = ["## Tables 1–6\n", table(header, lines)]
     parts.append(
-        "- Thyroid: our errors are about twice the paper's; its splits could not be had, and why is not known.\n"
+        "- Thyroid: our errors are two to three times the paper's; its splits could not be had, and why is not known.\n"
+        "- Splice: ours are larger by half and more, and why is not known. The exact data-dependent kernel helps a"
+        " nearest neighbour there by nine points: the one clear gain.\n"
+        "- ORL: ours are far smaller than the paper's, which may have trained on one image of each person, as its text"
+        " says.\n"
         "- Titanic: 150 rows are about eleven distinct points, so that 30 kept are impossible; equal rows vote in the"
         " nearest neighbour.\n"
         "- Standard errors over overlapping splits are optimistic.\n"
