@@ -52,19 +52,22 @@ impl<'a> Trials<'a> {
         (self.cells, self.skipped)
     }
 
-    /// Tries every case: target after target, each with the methods that were fastest so far first. Methods that have one size
-    /// come last, exact kernel PCA, the slowest with many rows, last of all.
+    /// Tries every case. The next is always of the method that has taken least time so far, so that slow ones do not keep others
+    /// from theirs; methods that have one size come last, exact kernel PCA, the slowest with many rows, last of all.
     pub fn run(&mut self) -> Result<(), Failure> {
         let own =
             |method: &&Spec| method.name == "exact" || OWN_SIZE.iter().any(|name| method.to_json().get(name).is_some());
         let (mut single, sparse): (Vec<&Spec>, Vec<&Spec>) = self.plan.methods.iter().partition(own);
         single.sort_by_key(|method| method.name == "exact");
-        let mut sparse: Vec<(f64, &Spec)> = sparse.into_iter().map(|method| (0.0, method)).collect();
-        for target in self.plan.targets(self.points.n()) {
-            for (seconds, method) in &mut sparse {
-                *seconds += self.attempt(Case { method: (*method).clone(), target: Some(target) })?;
+        let targets = self.plan.targets(self.points.n());
+        let mut queues: Vec<(f64, &Spec, std::vec::IntoIter<Target>)> =
+            sparse.into_iter().map(|method| (0.0, method, targets.clone().into_iter())).collect();
+        while let Some(least) = (0..queues.len()).min_by(|&a, &b| queues[a].0.total_cmp(&queues[b].0)) {
+            let (seconds, method, left) = &mut queues[least];
+            match left.next() {
+                Some(target) => *seconds += self.attempt(Case { method: (*method).clone(), target: Some(target) })?,
+                None => drop(queues.remove(least)),
             }
-            sparse.sort_by(|a, b| a.0.total_cmp(&b.0));
         }
         for method in single {
             self.attempt(Case { method: method.clone(), target: None })?;
