@@ -17,7 +17,7 @@ use std::collections::HashMap;
 use std::io::Write;
 use std::path::Path;
 
-use skpca::method::METHODS;
+use skpca::method::{COMPONENTS, FIDELITY, METHODS};
 use skpca::{Fit, Labels, Model, Points, Spec, Study, Target};
 
 use crate::arguments::CompareArguments;
@@ -29,12 +29,8 @@ use budget::Budget;
 use judges::Judges;
 use trials::Trials;
 
-/// Fidelity to aim at where nothing is said.
-const FIDELITY: f64 = 0.95;
 /// Sizes where nothing is said, in numbers of components.
 const SIZES: [usize; 4] = [1, 2, 5, 10];
-/// Components where nothing is said, as the library has it.
-const COMPONENTS: usize = 10;
 /// Parameters that fix the size of a method's model: it is asked for no other.
 const OWN_SIZE: [&str; 6] = ["penalty", "fraction", "l1_ratio", "alpha", "noise", "keep"];
 
@@ -51,7 +47,7 @@ pub fn run(arguments: &CompareArguments, quiet: bool) -> Result<(), Failure> {
         make_directory(directory)?;
     }
     let data = Data::read(arguments)?;
-    let comparison = compare(&data, &plan, &budget, &Bar::new(quiet))?;
+    let comparison = compare(data, &plan, &budget, &Bar::new(quiet))?;
     if let Some(directory) = &arguments.keep {
         comparison.keep(directory)?;
     }
@@ -182,7 +178,6 @@ pub struct Data {
 }
 
 /// Labels as numbers.
-#[derive(Clone)]
 pub struct Classes {
     /// In the order they appear.
     pub names: Vec<String>,
@@ -192,9 +187,7 @@ pub struct Classes {
 
 impl Classes {
     fn new(labels: &[String]) -> Result<Classes, Failure> {
-        if let Some(row) = labels.iter().position(|label| label.trim().is_empty()) {
-            return Err(Failure::Run(format!("row {row} (from 0) has no label: leave it out, or name its class")));
-        }
+        fit::check_labels(labels)?;
         let mut names: Vec<String> = Vec::new();
         let mut numbers = HashMap::new();
         let number = |label: &String| {
@@ -328,7 +321,14 @@ pub struct Recommended {
 
 /// All that was found.
 pub struct Comparison {
-    pub data: About,
+    pub data: Data,
+    /// Rows that were fitted.
+    pub fitted: usize,
+    pub held_out: Vec<usize>,
+    /// Rows that judge: those held out, or those of another table.
+    pub judges: usize,
+    /// What was aimed at.
+    pub fidelity: f64,
     pub cells: Vec<Cell>,
     pub skipped: Vec<Skipped>,
     /// Nothing if none was fitted to all rows in time.
@@ -336,45 +336,24 @@ pub struct Comparison {
     pub command: String,
 }
 
-/// The data, as far as the report needs them.
-pub struct About {
-    pub name: String,
-    pub points: Points<'static>,
-    pub classes: Option<Classes>,
-    pub fitted: usize,
-    pub held_out: Vec<usize>,
-    /// Rows that judge: those held out, or those of another table.
-    pub judges: usize,
-    pub fidelity: f64,
-}
-
 /// Fits and judges, and recommends one.
-pub fn compare(data: &Data, plan: &Plan, budget: &Budget, bar: &Bar) -> Result<Comparison, Failure> {
+pub fn compare(data: Data, plan: &Plan, budget: &Budget, bar: &Bar) -> Result<Comparison, Failure> {
     let of = data.classes.as_ref().map(|classes| classes.of.as_slice());
     let split = split::split(data.points.n(), plan.hold_out, of, plan.base.seed);
-    let points = match split.held_out.is_empty() {
-        true => data.points.clone(),
-        false => data.points.select(&split.fitted),
-    };
+    let whole = split.held_out.is_empty();
+    let points = if whole { data.points.slice(0..data.points.n()) } else { data.points.select(&split.fitted) };
     let labels = of.map(|of| Labels::new(split.fitted.iter().map(|&row| of[row]))).transpose()?;
-    let judges = Judges::new(data, &split, plan.base.seed);
+    let judges = Judges::new(&data, &split, plan.base.seed);
     let start = std::time::Instant::now();
     let clock = || start.elapsed();
     let study = Study::new(&plan.base, &points, labels.as_ref(), data.names.clone(), &clock)?;
     let mut trials = Trials::new(plan, &study, &points, &judges, budget, bar);
     trials.run()?;
-    let recommended = trials.recommend(data, split.held_out.is_empty())?;
+    let recommended = trials.recommend(&data, whole)?;
     let (cells, skipped) = trials.into_parts();
-    let about = About {
-        name: data.name.clone(),
-        points: data.points.clone(),
-        classes: data.classes.clone(),
-        fitted: points.n(),
-        judges: judges.count(),
-        held_out: split.held_out,
-        fidelity: plan.fidelity,
-    };
-    Ok(Comparison { data: about, cells, skipped, recommended, command: plan.command.clone() })
+    let (fitted, judges) = (split.fitted.len(), judges.count());
+    let (fidelity, command) = (plan.fidelity, plan.command.clone());
+    Ok(Comparison { held_out: split.held_out, fitted, judges, fidelity, command, cells, skipped, recommended, data })
 }
 
 impl Comparison {
@@ -386,7 +365,7 @@ impl Comparison {
         if let Some(recommended) = &self.recommended {
             fit::write_model(&recommended.model, &directory.join("recommended.skpca"))?;
         }
-        let judges = |row: usize| f64::from(u8::from(self.data.held_out.binary_search(&row).is_ok()));
+        let judges = |row: usize| f64::from(u8::from(self.held_out.binary_search(&row).is_ok()));
         let held: Vec<f64> = (0..self.data.points.n()).map(judges).collect();
         let file = directory.join("rows.csv");
         Ok(table::write(file.to_str(), &["held_out".to_string()], held.len(), &held)?)

@@ -73,7 +73,7 @@ fn of_set(
         command: format!("{} -q 5 --scale none", report::fit_of(&source)),
     };
     let data = Data { name: format!("{name}, {about}"), names: Some(names), points, test: None, classes: None };
-    let comparison = compare(&data, &plan, &Budget::new(BUDGET), &Bar::new(quiet))?;
+    let comparison = compare(data, &plan, &Budget::new(BUDGET), &Bar::new(quiet))?;
     if let Some(directory) = directory {
         let models = directory.join(name);
         make_directory(&models)?;

@@ -63,10 +63,16 @@ pub fn read_from(source: &str, arguments: &TableArguments) -> Result<Table, Fail
 }
 
 /// The classes that the label column names.
-pub fn labels(column: &[String]) -> Result<Labels, Failure> {
+fn labels(column: &[String]) -> Result<Labels, Failure> {
+    check_labels(column)?;
+    Ok(Labels::new(column)?)
+}
+
+/// Refuses rows without a label.
+pub fn check_labels(column: &[String]) -> Result<(), Failure> {
     match column.iter().position(|label| label.trim().is_empty()) {
         Some(row) => Err(Failure::Run(format!("row {row} (from 0) has no label: leave it out, or name its class"))),
-        None => Ok(Labels::new(column)?),
+        None => Ok(()),
     }
 }
 

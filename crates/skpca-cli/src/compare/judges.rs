@@ -31,7 +31,7 @@ pub enum Measure {
 pub struct Judges<'a> {
     data: &'a Data,
     /// Rows that judge, none if there are none.
-    points: Option<Points<'static>>,
+    points: Option<Points<'a>>,
     classes: Vec<usize>,
     /// Some of the rows that were fitted.
     known: Points<'static>,
@@ -46,7 +46,9 @@ impl<'a> Judges<'a> {
             data.classes.as_ref().map_or(Vec::new(), |classes| rows.iter().map(|&row| classes.of[row]).collect())
         };
         let (points, classes) = match &data.test {
-            Some(test) => (Some(test.clone()), data.classes.as_ref().map_or(Vec::new(), |c| c.of_test.clone())),
+            Some(test) => {
+                (Some(test.slice(0..test.n())), data.classes.as_ref().map_or(Vec::new(), |c| c.of_test.clone()))
+            }
             None if split.held_out.is_empty() => (None, Vec::new()),
             None => (Some(data.points.select(&split.held_out)), class(&split.held_out)),
         };

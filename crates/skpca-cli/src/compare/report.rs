@@ -186,13 +186,13 @@ pub fn missing(comparison: &Comparison) -> Vec<(String, String)> {
 /// What the comparison is of.
 pub fn about(comparison: &Comparison) -> String {
     let data = &comparison.data;
-    let judged = match (data.judges, data.held_out.is_empty()) {
+    let judged = match (comparison.judges, comparison.held_out.is_empty()) {
         (0, _) => "none held out".to_string(),
         (count, true) => format!("{count} others judge"),
         (count, false) => format!("{count} held out to judge"),
     };
     let (rows, columns) = (counted(data.points.n(), "row"), counted(data.points.d(), "column"));
-    format!("{}: {rows} × {columns}; {} fitted, {judged}", data.name, data.fitted)
+    format!("{}: {rows} × {columns}; {} fitted, {judged}", data.name, comparison.fitted)
 }
 
 /// The recommendation.
@@ -363,10 +363,10 @@ impl Comparison {
             "rows": data.points.n(),
             "columns": data.points.d(),
             "classes": data.classes.as_ref().map(|classes| &classes.names),
-            "fitted": data.fitted,
-            "judges": data.judges,
-            "held_out": data.held_out,
-            "fidelity": data.fidelity,
+            "fitted": self.fitted,
+            "judges": self.judges,
+            "held_out": self.held_out,
+            "fidelity": self.fidelity,
             "models": self.cells.iter().map(of_cell).collect::<Vec<_>>(),
             "skipped": self.skipped.iter().map(|s| {
                 json!({ "method": s.case.method.to_json(), "asked": of_target(s.case.target), "why": s.why })

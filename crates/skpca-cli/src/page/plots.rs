@@ -39,7 +39,7 @@ pub fn frontier(comparison: &Comparison) -> Plot {
     let fidelity = |cell: &Cell| cell.model.parts().fidelity;
     let low = cells.iter().map(fidelity).fold(1.0, f64::min);
     let x = Axis::log("points kept", cells.iter().map(points));
-    let low = low.min(comparison.data.fidelity);
+    let low = low.min(comparison.fidelity);
     let y = Axis::nines("fidelity", (low * 20.0).floor() / 20.0);
     let about = "Up and left is better: more of kernel PCA with fewer points. The dashed line is exact kernel PCA, which keeps every row; \
                  the dotted one the fidelity asked for. Near 1 the scale is stretched.";
@@ -47,7 +47,7 @@ pub fn frontier(comparison: &Comparison) -> Plot {
     let ends = cells.iter().map(points).fold((f64::INFINITY, 0.0), |(a, b): (f64, f64), m| (a.min(m), b.max(m)));
     plot.line("ceiling", [(ends.0, 1.0), (ends.1, 1.0)]);
     plot.text((ends.1, 1.0), true, "exact kernel PCA");
-    plot.line("asked", [(ends.0, comparison.data.fidelity), (ends.1, comparison.data.fidelity)]);
+    plot.line("asked", [(ends.0, comparison.fidelity), (ends.1, comparison.fidelity)]);
     for (k, name) in series(cells).iter().enumerate() {
         let own: Vec<&Cell> = cells.iter().filter(|cell| cell.case.method.to_string() == *name).collect();
         plot.line(&format!("{} d{k}", colour(k)), own.iter().map(|cell| (points(cell), fidelity(cell))));

@@ -58,9 +58,9 @@ pub enum Target {
 }
 
 /// Components where nothing is said.
-pub(crate) const COMPONENTS: usize = 10;
+pub const COMPONENTS: usize = 10;
 /// Fidelity where nothing is said.
-pub(crate) const FIDELITY: f64 = 0.95;
+pub const FIDELITY: f64 = 0.95;
 
 /// Rank of the factor where nothing is said: all of it up to this many rows …
 const EXACT_ROWS: usize = 1000;
