@@ -406,6 +406,11 @@ impl<'a> KernelOperator<'a> {
         KernelOperator { points, matrix, center, means: OnceLock::new() }
     }
 
+    /// `K v`, whether centred or not.
+    pub(crate) fn plain(&self, v: MatRef<f64>) -> Mat<f64> {
+        self.matrix.product(v)
+    }
+
     /// `μ = K 1 / n`, or zero if not centred.
     pub(crate) fn means(&self) -> Vec<f64> {
         match self.center {
@@ -429,7 +434,7 @@ pub(crate) fn kernel_memory(n: usize, d: usize, q: usize) -> usize {
 }
 
 /// A guide should cost as much as the products that it saves, which grow like n².
-fn guide_rank(n: usize) -> usize {
+pub(crate) fn guide_rank(n: usize) -> usize {
     (3 * n.isqrt()).min(500)
 }
 
@@ -473,7 +478,7 @@ fn column(a: &Mat<f64>, j: usize) -> Vec<f64> {
     a.col(j).iter().copied().collect()
 }
 
-fn center_columns(a: &mut Mat<f64>) {
+pub(crate) fn center_columns(a: &mut Mat<f64>) {
     let n = a.nrows() as f64;
     for j in 0..a.ncols() {
         let mean = a.col(j).sum() / n;

@@ -1,4 +1,4 @@
-//! The alternating scheme that Wang & Tanaka (2019) and Das, Golatkar & Awate (2018) share, on rows of the factor.
+//! The alternating scheme that Wang & Tanaka (2019) and Das, Golatkar & Awate (2018) share, on rows of feature space.
 //!
 //! ```text
 //! Obj(A, P) = ½ tr T − tr VᵀTP + ½ tr VᵀTV + ridge + penalty,    V = FᵀA,  T = F̃ᵀF̃,  PᵀP = I
@@ -10,9 +10,9 @@
 //! A-step: a (group) lasso for fixed P, convex           P-step: P = polar(T V), where −tr VᵀTP = −‖TV‖_*
 //! ```
 //!
-//! Everything happens on a working set of rows: G, `T Fᵀ` and P know nothing of n. When the alternation has settled
-//! there, one product with the whole factor finds the rows that would lower the objective, and they join. The duality gap
-//! over all rows, recomputed from what is returned, is the certificate of the A-step.
+//! Everything happens on a working set of rows, over which G is known. When the alternation has settled there, one pass over
+//! all rows finds those that would lower the objective, and they join. The duality gap over all rows, recomputed from what
+//! is returned, is the certificate of the A-step. What vectors are, and how T acts on them, is the space's to know.
 
 use std::ops::Range;
 
@@ -20,11 +20,10 @@ use faer::{ColRef, Mat, MatRef, Scale};
 use rayon::prelude::*;
 
 use super::polar::polar;
+use super::space::{Space, Vectors};
 use super::twins::Twins;
-use crate::blocks;
 use crate::dense;
 use crate::error::Result;
-use crate::factor::Factor;
 use crate::lasso::{self, Problem};
 use crate::watch::{Watch, check};
 
@@ -98,11 +97,17 @@ const JOIN: usize = 30;
 /// Rows that join are no more alike than this cosine in feature space.
 const ALIKE: f64 = 0.95;
 
+/// P, orthonormal, and T P.
+#[derive(Clone)]
+pub(super) struct Goal {
+    pub p: Vectors,
+    tp: Vectors,
+}
+
 /// A minimum, or where the search for it ended.
 #[derive(Clone)]
 pub(super) struct State {
-    /// r × q, orthonormal.
-    pub p: Mat<f64>,
+    pub goal: Goal,
     /// w × q over the working set.
     pub a: Mat<f64>,
     pub objective: f64,
@@ -130,21 +135,20 @@ struct Near {
 }
 
 impl Near {
-    fn new(factor: &Factor, ratios: &[f64]) -> Near {
+    fn new(space: &dyn Space, ratios: &[f64]) -> Near {
         let mut rows: Vec<usize> = (0..ratios.len()).filter(|&i| ratios[i] > NEARLY).collect();
         if rows.len() > NEAREST {
             rows.select_nth_unstable_by(NEAREST, |&i, &j| ratios[j].total_cmp(&ratios[i]).then(i.cmp(&j)));
             rows.truncate(NEAREST);
             rows.sort_unstable();
         }
-        Near { atoms: factor.rows_of(&rows), rows }
+        Near { atoms: space.atoms(&rows), rows }
     }
 }
 
 /// The problem on its working set.
 pub(super) struct Alternation<'a> {
-    factor: &'a Factor,
-    t: &'a Mat<f64>,
+    space: &'a dyn Space,
     scheme: Scheme,
     twins: Option<Twins>,
     watch: &'a dyn Watch,
@@ -152,38 +156,40 @@ pub(super) struct Alternation<'a> {
     near: Option<Near>,
     /// The working set: numbers of rows …
     pub rows: Vec<usize>,
-    /// … `F_W`, w × r …
+    /// … their squared lengths …
+    squares: Vec<f64>,
+    /// … their atoms …
     atoms: Mat<f64>,
-    /// … `T F_Wᵀ`, r × w …
-    images: Mat<f64>,
     /// … and G.
     gram: Mat<f64>,
 }
 
 impl<'a> Alternation<'a> {
     pub(super) fn new(
-        factor: &'a Factor,
-        t: &'a Mat<f64>,
+        space: &'a dyn Space,
         scheme: Scheme,
         twins: Option<Twins>,
         watch: &'a dyn Watch,
     ) -> Alternation<'a> {
-        let (atoms, images, gram) = (Mat::zeros(0, t.nrows()), Mat::zeros(t.nrows(), 0), Mat::zeros(0, 0));
-        Alternation { factor, t, scheme, twins, watch, near: None, rows: Vec::new(), atoms, images, gram }
+        let (atoms, gram) = (space.atoms(&[]), Mat::zeros(0, 0));
+        Alternation { space, scheme, twins, watch, near: None, rows: Vec::new(), squares: Vec::new(), atoms, gram }
     }
 
-    /// The largest useful penalty at `p`: from there on nothing is selected.
-    pub(super) fn largest_penalty(&self, p: &Mat<f64>) -> f64 {
-        let tp = dense::product(self.t.as_ref(), p.as_ref());
-        let pulls = self.pulls(tp.as_ref(), &vec![1.0; self.groups(p.ncols()).len()]);
+    pub(super) fn goal(&self, p: Vectors) -> Goal {
+        Goal { tp: self.space.scatter(&p), p }
+    }
+
+    /// The largest useful penalty at P: from there on nothing is selected.
+    pub(super) fn largest_penalty(&self, goal: &Goal) -> f64 {
+        let pulls = self.pulls(&goal.tp, &vec![1.0; self.groups(goal.p.count()).len()]);
         pulls.into_iter().fold(0.0, f64::max)
     }
 
     /// Minimises at `penalties`, one a group of columns, with P from `start`; coefficients found before, at other
     /// penalties, are a good start too.
-    pub(super) fn solve(&mut self, start: &Mat<f64>, penalties: &[f64], warm: Option<&State>) -> Result<State> {
+    pub(super) fn solve(&mut self, start: &Goal, penalties: &[f64], warm: Option<&State>) -> Result<State> {
         let mut sizes =
-            warm.map_or_else(|| vec![Vec::new(); self.groups(start.ncols()).len()], |state| state.sizes.clone());
+            warm.map_or_else(|| vec![Vec::new(); self.groups(start.p.count()).len()], |state| state.sizes.clone());
         let Scheme { gap, rounds, .. } = self.scheme;
         let tight = Effort { rounds, moved: gap.sqrt(), change: 0.1 * gap, gap, certified: true };
         let loose = Effort { rounds, gap: gap.max(LOOSE.gap), ..LOOSE };
@@ -197,15 +203,15 @@ impl<'a> Alternation<'a> {
         // Then those that matter when it has nearly settled.
         let rough = self.grown(start, penalties, sizes, loose)?;
         let left = rounds.saturating_sub(rough.rounds);
-        let mut state = self.grown(&rough.p, penalties, rough.sizes, Effort { rounds: left, ..tight })?;
+        let mut state = self.grown(&rough.goal, penalties, rough.sizes, Effort { rounds: left, ..tight })?;
         state.rounds += rough.rounds;
         Ok(state)
     }
 
-    fn once(&self, start: &Mat<f64>, penalties: &[f64], sizes: &[Vec<f64>], effort: Effort) -> Result<State> {
+    fn once(&self, start: &Goal, penalties: &[f64], sizes: &[Vec<f64>], effort: Effort) -> Result<State> {
         match self.scheme.sequential {
             true => self.one_by_one(start, penalties, sizes, effort),
-            false => self.alternate(start, &Mat::zeros(start.nrows(), 0), penalties, sizes, effort),
+            false => self.alternate(start, &start.p.columns(0..0), penalties, sizes, effort),
         }
     }
 
@@ -213,17 +219,17 @@ impl<'a> Alternation<'a> {
     /// all rows only those that were near to joining are looked at.
     fn grown(
         &mut self,
-        start: &Mat<f64>,
+        start: &Goal,
         penalties: &[f64],
         mut sizes: Vec<Vec<f64>>,
         mut effort: Effort,
     ) -> Result<State> {
-        let mut p = start.clone();
+        let mut goal = start.clone();
         let mut taken = 0;
         for pass in 1.. {
             check(self.watch, "working set", pass as f64 / PASSES as f64)?;
             sizes.iter_mut().for_each(|sizes| sizes.resize(self.rows.len(), 0.0));
-            let mut state = self.once(&p, penalties, &sizes, effort)?;
+            let mut state = self.once(&goal, penalties, &sizes, effort)?;
             taken += state.rounds;
             effort.rounds = effort.rounds.saturating_sub(state.rounds);
             let outside = self.look(&mut state, penalties, effort);
@@ -236,7 +242,7 @@ impl<'a> Alternation<'a> {
                 state.rounds = taken;
                 return Ok(state);
             }
-            (p, sizes) = (state.p, state.sizes);
+            (goal, sizes) = (state.goal, state.sizes);
         }
         unreachable!("the loop returns")
     }
@@ -254,7 +260,7 @@ impl<'a> Alternation<'a> {
             }
         }
         let Look { first, ratios } = self.certify(state, penalties, None);
-        self.near = (ratios.len() > 2 * NEAREST).then(|| Near::new(self.factor, &ratios));
+        self.near = (ratios.len() > 2 * NEAREST).then(|| Near::new(self.space, &ratios));
         if state.gap <= effort.gap { Vec::new() } else { first }
     }
 
@@ -267,33 +273,33 @@ impl<'a> Alternation<'a> {
     }
 
     /// Algorithm 1's order: each component alternates until it settles, orthogonal to those before it.
-    fn one_by_one(&self, start: &Mat<f64>, penalties: &[f64], sizes: &[Vec<f64>], effort: Effort) -> Result<State> {
-        let mut p = Mat::zeros(start.nrows(), 0);
+    fn one_by_one(&self, start: &Goal, penalties: &[f64], sizes: &[Vec<f64>], effort: Effort) -> Result<State> {
+        let mut p = start.p.columns(0..0);
         let (mut all, mut taken, mut converged) = (Vec::new(), 0, true);
-        for k in 0..start.ncols() {
-            let column = start.as_ref().subcols(k, 1);
-            let own = polar(column.to_owned(), column, p.as_ref())?.0;
+        for k in 0..start.p.count() {
+            let column = start.p.columns(k..k + 1);
+            let own = self.goal(polar(self.space, &column, &column, &p)?.0);
             let state = self.alternate(&own, &p, &penalties[k..k + 1], &sizes[k..k + 1], effort)?;
-            p = dense::beside(p.as_ref(), state.p.as_ref());
+            p = p.beside(&state.goal.p);
             all.extend(state.sizes);
             taken = taken.max(state.rounds);
             converged &= state.converged;
         }
-        let last = self.coefficients(&p, penalties, &all, 0.1 * self.scheme.gap);
-        Ok(self.state(p, last, penalties, taken, converged))
+        Ok(self.state(self.goal(p), penalties, &all, taken, converged))
     }
 
     /// P-steps with momentum, which is dropped when the objective rises; then a last A-step at the P that is returned.
     fn alternate(
         &self,
-        start: &Mat<f64>,
-        before: &Mat<f64>,
+        start: &Goal,
+        before: &Vectors,
         penalties: &[f64],
         sizes: &[Vec<f64>],
         effort: Effort,
     ) -> Result<State> {
         let tight = 1e-2 * self.scheme.gap;
-        let (mut p, mut previous) = (start.clone(), start.clone());
+        let mut goal = start.clone();
+        let mut previous = goal.p.clone();
         let mut sizes = sizes.to_vec();
         let (mut best, mut momentum, mut taken) = (f64::INFINITY, 0.0, 0);
         // With P fixed there is nothing to settle; rounds that are used up are another matter.
@@ -303,64 +309,66 @@ impl<'a> Alternation<'a> {
             check(self.watch, "alternation", taken as f64 / effort.rounds as f64)?;
             let ahead = match momentum > 0.0 {
                 true => {
-                    let further = &p + (&p - &previous) * Scale(momentum / (momentum + 3.0));
-                    polar(further, p.as_ref(), before.as_ref())?.0
+                    let further = goal.p.plus(momentum / (momentum + 3.0), &goal.p.plus(-1.0, &previous));
+                    self.goal(polar(self.space, &further, &goal.p, before)?.0)
                 }
-                false => p.clone(),
+                false => goal.clone(),
             };
             let (a, tried) = self.coefficients(&ahead, penalties, &sizes, tight);
-            let tv = dense::product(self.images.as_ref(), a.as_ref());
-            let (next, nuclear) = polar(tv, ahead.as_ref(), before.as_ref())?;
+            let tv = self.space.scatter(&self.combination(&a));
+            let (next, nuclear) = polar(self.space, &tv, &ahead.p, before)?;
             let objective = self.without_p(&a, penalties) - nuclear;
             if momentum > 0.0 && objective > best {
                 momentum = 0.0;
                 continue;
             }
-            settled = (&next - &ahead).norm_l2() <= effort.moved * (next.ncols() as f64).sqrt()
+            settled = next.plus(-1.0, &ahead.p).norm() <= effort.moved * (next.count() as f64).sqrt()
                 && best - objective <= effort.change * objective.abs();
-            (previous, p, sizes, best) = (p, next, tried, objective);
+            previous = std::mem::replace(&mut goal, self.goal(next)).p;
+            (sizes, best) = (tried, objective);
             momentum += 1.0;
         }
-        let last = self.coefficients(&p, penalties, &sizes, 0.1 * self.scheme.gap);
-        Ok(self.state(p, last, penalties, taken, settled))
+        Ok(self.state(goal, penalties, &sizes, taken, settled))
     }
 
-    fn state(
-        &self,
-        p: Mat<f64>,
-        (a, sizes): (Mat<f64>, Vec<Vec<f64>>),
-        penalties: &[f64],
-        rounds: usize,
-        converged: bool,
-    ) -> State {
-        let explained = inner(&a, &dense::product(self.images.transpose(), p.as_ref()));
+    /// A last A-step.
+    fn state(&self, goal: Goal, penalties: &[f64], sizes: &[Vec<f64>], rounds: usize, converged: bool) -> State {
+        let (a, sizes) = self.coefficients(&goal, penalties, sizes, 0.1 * self.scheme.gap);
+        let explained = inner(&a, &self.correlations(&goal));
         let objective = self.without_p(&a, penalties) - explained;
-        State { p, a, objective, gap: f64::INFINITY, rounds, converged, sizes }
+        State { goal, a, objective, gap: f64::INFINITY, rounds, converged, sizes }
+    }
+
+    /// C over the working set.
+    fn correlations(&self, goal: &Goal) -> Mat<f64> {
+        self.space.values(&self.rows, self.atoms.as_ref(), &goal.tp)
+    }
+
+    /// `V = FᵀA`
+    fn combination(&self, a: &Mat<f64>) -> Vectors {
+        self.space.combination(&self.rows, self.atoms.as_ref(), a.as_ref())
     }
 
     /// The A-step: A and η.
     fn coefficients(
         &self,
-        p: &Mat<f64>,
+        goal: &Goal,
         penalties: &[f64],
         sizes: &[Vec<f64>],
         tolerance: f64,
     ) -> (Mat<f64>, Vec<Vec<f64>>) {
-        let c = dense::product(self.images.transpose(), p.as_ref());
-        let tp = dense::product(self.t.as_ref(), p.as_ref());
-        let groups = self.groups(p.ncols());
+        let c = self.correlations(goal);
+        let groups = self.groups(c.ncols());
         let answers: Vec<lasso::Answer> = (0..groups.len())
             .into_par_iter()
             .map(|g| {
-                let (from, count) = (groups[g].start, groups[g].len());
-                let (p, tp) = (p.as_ref().subcols(from, count), tp.as_ref().subcols(from, count));
-                let squared = p.col_iter().zip(tp.col_iter()).map(|(p, tp)| p.transpose() * tp).sum();
-                let (gram, correlations) = (self.gram.as_ref(), c.as_ref().subcols(from, count));
-                let problem = Problem { gram, correlations, squared, penalty: penalties[g] };
+                let squared = goal.p.inner(&goal.tp, groups[g].clone());
+                let correlations = c.as_ref().subcols(groups[g].start, groups[g].len());
+                let problem = Problem { gram: self.gram.as_ref(), correlations, squared, penalty: penalties[g] };
                 problem.solve(sizes[g].clone(), tolerance, STEPS)
             })
             .collect();
-        let mut a = Mat::zeros(self.rows.len(), p.ncols());
+        let mut a = Mat::zeros(self.rows.len(), c.ncols());
         for (columns, answer) in groups.iter().zip(&answers) {
             a.as_mut().subcols_mut(columns.start, columns.len()).copy_from(&answer.coefficients);
         }
@@ -369,8 +377,7 @@ impl<'a> Alternation<'a> {
 
     /// `½ tr T + ½ tr AᵀGA + penalty`
     fn without_p(&self, a: &Mat<f64>, penalties: &[f64]) -> f64 {
-        let trace = dense::trace(self.t);
-        0.5 * trace
+        0.5 * self.space.variance()
             + 0.5 * inner(a, &dense::product(self.gram.as_ref(), a.as_ref()))
             + self.cost(a, penalties).iter().sum::<f64>()
     }
@@ -386,19 +393,21 @@ impl<'a> Alternation<'a> {
 
     /// Sets the gap over all rows, or over the working set and those `near` it.
     fn certify(&self, state: &mut State, penalties: &[f64], near: Option<&Near>) -> Look {
-        let (p, a) = (&state.p, &state.a);
-        let v = dense::product(self.atoms.transpose(), a.as_ref());
-        let left = dense::product(self.t.as_ref(), (p - &v).as_ref());
+        let (p, a) = (&state.goal.p, &state.a);
+        let v = self.combination(a);
+        let left = state.goal.tp.plus(-1.0, &self.space.scatter(&v));
         let (features, _) = self.scheme.ridge.both();
-        let y = Mat::from_fn(left.nrows(), left.ncols(), |i, k| left[(i, k)] - features * v[(i, k)]);
-        let groups = self.groups(p.ncols());
+        let y = left.plus(-features, &v);
+        let groups = self.groups(p.count());
         let mut others = match near {
-            None => self.pulls(y.as_ref(), penalties),
-            Some(near) => ratios(dense::product(near.atoms.as_ref(), y.as_ref()).as_ref(), &groups, penalties),
+            None => self.pulls(&y, penalties),
+            Some(near) => {
+                ratios(self.space.values(&near.rows, near.atoms.as_ref(), &y).as_ref(), &groups, penalties)
+            }
         };
         // A coefficient's own ridge pulls back; rows outside have none.
         let ridges: Vec<f64> = self.rows.iter().map(|&row| self.own_ridge(row)).collect();
-        let mut own = dense::product(self.atoms.as_ref(), y.as_ref());
+        let mut own = self.space.values(&self.rows, self.atoms.as_ref(), &y);
         for (own, a) in own.col_iter_mut().zip(a.col_iter()) {
             own.iter_mut().zip(a.iter()).zip(&ridges).for_each(|((own, a), ridge)| *own -= ridge * a);
         }
@@ -413,8 +422,7 @@ impl<'a> Alternation<'a> {
         }
         let (mut primal, mut dual) = (0.0, 0.0);
         for (g, (columns, cost)) in groups.iter().zip(self.cost(a, penalties)).enumerate() {
-            let sum =
-                |x: &Mat<f64>, y: &Mat<f64>| columns.clone().map(|k| x.col(k).transpose() * y.col(k)).sum::<f64>();
+            let sum = |x: &Vectors, y: &Vectors| x.inner(y, columns.clone());
             let explained = sum(p, &left);
             let paid = |a: ColRef<f64>| a.iter().zip(&ridges).map(|(a, ridge)| ridge * a * a).sum::<f64>();
             let ridge = features * sum(&v, &v) + columns.clone().map(|k| paid(a.col(k))).sum::<f64>();
@@ -433,24 +441,20 @@ impl<'a> Alternation<'a> {
         Look { first: first.into_iter().map(|i| near.map_or(i, |near| near.rows[i])).collect(), ratios }
     }
 
-    /// `‖f_iᵀ y‖ / penalty`, a group of columns, for every row of the factor, row after row.
-    fn pulls(&self, y: MatRef<f64>, penalties: &[f64]) -> Vec<f64> {
-        let groups = self.groups(y.ncols());
-        let parts = blocks::map(self.factor.n(), |rows| {
-            ratios(dense::product(self.factor.block(&rows), y).as_ref(), &groups, penalties)
-        });
-        parts.concat()
+    /// `‖⟨φ_i, y⟩‖ / penalty`, a group of columns, for every row, row after row.
+    fn pulls(&self, y: &Vectors, penalties: &[f64]) -> Vec<f64> {
+        let groups = self.groups(y.count());
+        self.space.pass(y, &|products| ratios(products, &groups, penalties))
     }
 
     /// Enlarges the working set by the first of `candidates` that are not too alike; tells whether it grew.
     fn join(&mut self, candidates: &[usize]) -> bool {
         let most = JOIN.max(self.rows.len() / 8);
-        let r = self.t.nrows();
         let considered = &candidates[..candidates.len().min(4 * most)];
-        let atoms = self.factor.rows_of(considered);
-        let products = dense::product(atoms.as_ref(), atoms.transpose());
-        let known = dense::product(atoms.as_ref(), self.atoms.transpose());
-        let squares: Vec<f64> = (0..self.rows.len()).map(|w| self.atoms.row(w).squared_norm_l2()).collect();
+        let atoms = self.space.atoms(considered);
+        let products = self.space.products(considered, atoms.as_ref(), atoms.as_ref());
+        let known = self.space.products(considered, atoms.as_ref(), self.atoms.as_ref());
+        let squares = &self.squares;
         let (features, coefficients) = self.scheme.ridge.both();
         // Collinear rows are no help, but under a ridge on coefficients, where the equal ones have been left out.
         let equal =
@@ -463,14 +467,14 @@ impl<'a> Alternation<'a> {
                 chosen.push(i);
             }
         }
+        let new = Mat::from_fn(atoms.nrows(), chosen.len(), |k, i| atoms[(k, chosen[i])]);
         self.rows.extend(chosen.iter().map(|&i| considered[i]));
-        let new = Mat::from_fn(chosen.len(), r, |i, k| atoms[(chosen[i], k)]);
-        let images = dense::product(self.t.as_ref(), new.transpose());
-        // `F_new (T + λI)`, whose products with all atoms border the Gram matrix.
-        let border = Mat::from_fn(r, chosen.len(), |k, i| images[(k, i)] + features * new[(i, k)]);
-        self.atoms = dense::stack(&[self.atoms.clone(), new]);
-        self.images = dense::beside(self.images.as_ref(), images.as_ref());
-        let columns = dense::product(self.atoms.as_ref(), border.as_ref());
+        self.squares.extend(chosen.iter().map(|&i| products[(i, i)]));
+        self.atoms = dense::beside(self.atoms.as_ref(), new.as_ref());
+        // `F (T + λI) F_newᵀ` borders the Gram matrix.
+        let inner = self.space.products(&self.rows, self.atoms.as_ref(), new.as_ref());
+        let mut columns = self.space.scattered(self.atoms.as_ref(), new.as_ref());
+        columns += Scale(features) * inner;
         let old = self.gram.nrows();
         self.gram = Mat::from_fn(self.rows.len(), self.rows.len(), |i, j| match (i < old, j < old) {
             (true, true) => self.gram[(i, j)],
@@ -514,7 +518,8 @@ fn inner(a: &Mat<f64>, b: &Mat<f64>) -> f64 {
 mod tests {
     use super::*;
     use crate::eigen::{self, top};
-    use crate::factor::Stop;
+    use crate::factor::{Factor, Stop};
+    use crate::method::space::FactorSpace;
     use crate::points::Points;
     use crate::spec::Spec;
     use crate::toys;

@@ -21,6 +21,7 @@ mod polar;
 mod regression;
 mod search;
 mod shared;
+mod space;
 mod threshold;
 mod twins;
 mod weights;
@@ -209,14 +210,21 @@ impl Task<'_> {
 
     /// A factor that leaves nothing knows what exact kernel PCA captures: its leading eigenvalues, which are noted.
     fn note_exact(&self, factor: &Factor, leading: &[f64]) -> Result<()> {
+        match factor.residual_trace <= EXACT * factor.trace {
+            true => self.note_captured(leading),
+            false if leading.is_empty() => Err(Error::NoVariance { why: NO_VARIANCE.into() }),
+            false => Ok(()),
+        }
+    }
+
+    /// Notes what exact kernel PCA captures: its leading eigenvalues.
+    fn note_captured(&self, leading: &[f64]) -> Result<()> {
         if leading.is_empty() {
             return Err(Error::NoVariance { why: NO_VARIANCE.into() });
         }
-        if factor.residual_trace <= EXACT * factor.trace {
-            let captured = leading.iter().sum();
-            let reference = Reference::known(self.points.n(), captured, self.center, self.seed);
-            let _ = self.reference.set(Rc::new(reference));
-        }
+        let captured = leading.iter().sum();
+        let reference = Reference::known(self.points.n(), captured, self.center, self.seed);
+        let _ = self.reference.set(Rc::new(reference));
         Ok(())
     }
 

@@ -10,14 +10,12 @@
 use faer::Mat;
 use serde_json::Value;
 
-use super::alternation::{Alternation, Ridge, Scheme, Shape, State};
+use super::alternation::{Alternation, Goal, Ridge, Scheme, Shape, State};
 use super::search::{Found, TRIALS, search};
-use super::shared::Scattered;
+use super::space::{FactorSpace, KernelSpace, Space, Vectors};
 use super::twins::Twins;
 use super::{Method, Report, Size, Solution, Support, Target, Task, usual_rank};
-use crate::dense;
 use crate::error::{Error, Result};
-use crate::factor::Factor;
 use crate::spec::{Fields, Spec};
 use crate::spectrum::Expansion;
 
@@ -108,25 +106,16 @@ impl Method for Regression {
         if self.penalty.is_some() {
             task.refuse_target("a penalty")?;
         }
-        let scattered = task.scattered(usual_rank(self.rank, task.points.n(), task.target))?;
-        let Scattered { factor, t, .. } = &*scattered;
-        let pairs = task.leading(factor, t)?;
-        let ridge = self.ridge.unwrap_or_else(|| match self.kind {
-            Kind::ElasticNet => RIDGE * pairs.values[0] * factor.trace / factor.n() as f64,
-            _ => RIDGE * pairs.values[0],
-        });
-        let (shape, ridge_of): (Shape, fn(f64) -> Ridge) = match self.kind {
-            Kind::L1 => (Shape::Entries, Ridge::Features),
-            Kind::L21 => (Shape::Rows, Ridge::Features),
-            Kind::ElasticNet => (Shape::Entries, Ridge::Coefficients),
-        };
-        let Regression { gap, rounds, sequential, .. } = *self;
-        let scheme = Scheme { shape, ridge: ridge_of(ridge), gap, rounds, sequential };
-        let twins = (self.kind == Kind::ElasticNet).then(|| Twins::of(task.points));
-        let alternation = Alternation::new(factor, t, scheme, twins, task.watch);
-        let captured = pairs.values.iter().sum();
-        let mut path = Path { method: self, task, factor, t, start: pairs.vectors, captured, ridge, alternation };
-        path.run()
+        let rank = usual_rank(self.rank, task.points.n(), task.target);
+        if let Some(space) = KernelSpace::of(task, rank)? {
+            let (values, vectors) = space.leading(task)?;
+            return self.fit_in(task, &space, values, vectors);
+        }
+        let scattered = task.scattered(rank)?;
+        let space = FactorSpace { factor: &scattered.factor, t: &scattered.t };
+        let pairs = task.leading(space.factor, space.t)?;
+        let vectors = space.vectors(pairs.vectors);
+        self.fit_in(task, &space, pairs.values, vectors)
     }
 
     fn memory(&self, size: &Size) -> usize {
@@ -137,6 +126,27 @@ impl Method for Regression {
 }
 
 impl Regression {
+    /// From the leading eigenpairs.
+    fn fit_in(&self, task: &Task, space: &dyn Space, values: Vec<f64>, vectors: Vectors) -> Result<Solution> {
+        let ridge = self.ridge.unwrap_or_else(|| match self.kind {
+            Kind::ElasticNet => RIDGE * values[0] * space.trace() / space.n() as f64,
+            _ => RIDGE * values[0],
+        });
+        let (shape, ridge_of): (Shape, fn(f64) -> Ridge) = match self.kind {
+            Kind::L1 => (Shape::Entries, Ridge::Features),
+            Kind::L21 => (Shape::Rows, Ridge::Features),
+            Kind::ElasticNet => (Shape::Entries, Ridge::Coefficients),
+        };
+        let Regression { gap, rounds, sequential, .. } = *self;
+        let scheme = Scheme { shape, ridge: ridge_of(ridge), gap, rounds, sequential };
+        let twins = (self.kind == Kind::ElasticNet).then(|| Twins::of(task.points));
+        let alternation = Alternation::new(space, scheme, twins, task.watch);
+        let captured = values.iter().sum();
+        let start = alternation.goal(vectors);
+        let mut path = Path { method: self, task, space, start, captured, ridge, alternation };
+        path.run()
+    }
+
     /// What the user calls the penalty is twice ours for the elastic net: Das's objective is twice ours.
     fn unit(&self) -> f64 {
         if self.kind == Kind::ElasticNet { 0.5 } else { 1.0 }
@@ -147,10 +157,9 @@ impl Regression {
 struct Path<'a> {
     method: &'a Regression,
     task: &'a Task<'a>,
-    factor: &'a Factor,
-    t: &'a Mat<f64>,
+    space: &'a dyn Space,
     /// The leading eigenvectors of T …
-    start: Mat<f64>,
+    start: Goal,
     /// … and the sum of their eigenvalues.
     captured: f64,
     ridge: f64,
@@ -228,25 +237,14 @@ impl Path<'_> {
     }
 
     fn groups(&self) -> usize {
-        self.alternation.groups(self.start.ncols()).len()
+        self.alternation.groups(self.start.p.count()).len()
     }
 
-    /// Without a penalty A is any expansion of exact kernel PCA's directions: over the pivots, whose rows of the factor are
-    /// triangular.
+    /// Without a penalty A is any expansion of exact kernel PCA's directions.
     fn unpenalised(&self) -> Result<Candidate> {
-        let pivots = &self.factor.pivots;
-        let r = pivots.len();
-        let mut a = self.start.clone();
-        dense::solve_lower_transposed(self.factor.triangle().as_ref(), a.as_mut());
-        let mut order: Vec<usize> = (0..r).collect();
-        order.sort_by_key(|&i| pivots[i]);
+        let (rows, a) = self.space.expansion(&self.start.p);
         let report = Report { gap: Some(0.0), rounds: 0, converged: true, ..Report::default() };
-        Ok(Candidate {
-            rows: order.iter().map(|&i| pivots[i]).collect(),
-            a: Mat::from_fn(r, a.ncols(), |i, k| a[(order[i], k)]),
-            penalties: vec![0.0],
-            report,
-        })
+        Ok(Candidate { rows, a, penalties: vec![0.0], report })
     }
 
     fn candidate(&self, state: &State, penalties: Vec<f64>) -> Candidate {
@@ -274,7 +272,7 @@ impl Path<'_> {
 
     /// The largest support of at most `m` points that a penalty selects.
     fn with_support(&mut self, m: usize, most: f64) -> Result<Candidate> {
-        if m >= self.factor.rank() {
+        if m >= self.space.rank() {
             return self.unpenalised();
         }
         let count = |path: &Self, state: &State| Ok(path.alternation.used(&state.a).len() as f64);
@@ -297,7 +295,7 @@ impl Path<'_> {
         let (mut penalty, mut state) = dense;
         for _ in 0..TRIALS {
             penalty /= NUDGE;
-            let start = state.p.clone();
+            let start = state.goal.clone();
             state = self.alternation.solve(&start, &vec![penalty; self.groups()], Some(&state))?;
             let count = self.alternation.used(&state.a).len();
             if count <= m {
@@ -334,7 +332,7 @@ impl Path<'_> {
         let rows: Vec<usize> = used.iter().map(|&w| self.alternation.rows[w]).collect();
         let own = Mat::from_fn(used.len(), state.a.ncols(), |i, k| state.a[(used[i], k)]);
         let own = (!self.method.refit).then_some(own.as_ref());
-        Ok(self.factor.captured(self.t, &rows, own, self.start.ncols())? / self.captured)
+        Ok(self.space.captured(&rows, own, self.start.p.count())? / self.captured)
     }
 
     /// The penalties next to the one where `measure` reaches `wanted`, the same for all groups of columns.
@@ -376,7 +374,7 @@ impl Path<'_> {
             .with("alternations", self.method.rounds)
             .with("refit", self.method.refit)
             .with("tolerance", self.method.gap)
-            .with("rank", self.factor.rank());
+            .with("rank", self.space.rank());
         if self.method.kind == Kind::L1 {
             spec = spec.with("sequential", self.method.sequential);
         }

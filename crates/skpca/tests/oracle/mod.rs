@@ -153,6 +153,17 @@ pub fn l1(
     Answer { a, p, objective, iterations }
 }
 
+/// Algorithm 1's ADMM at the starting P, where the components do not meet: all of them at once, one penalty for all.
+pub fn l1_together(setting: &Setting, lambda: f64, lambda1: f64, rho: f64, inner: usize, tolerance: f64) -> Answer {
+    let zero = || Mat::zeros(setting.k.nrows(), setting.q);
+    let mut state = Column { q: zero(), a: zero(), t: zero() };
+    let system = System::new(setting, lambda, rho);
+    let (p, target) = (setting.start.clone(), setting.correlation(setting.start.as_ref()));
+    let iterations = state.solve(setting, &system, &target, lambda1, rho, inner, tolerance);
+    let objective = setting.objective_l1(&state.a, &p, lambda, &vec![lambda1; setting.q]);
+    Answer { a: state.a, p, objective, iterations }
+}
+
 /// Steps 10–12: p_k = (I − P_(k−1) P_(k−1)ᵀ) T q_k, to unit length (which makes step 10's scaling immaterial).
 fn deflated(setting: &Setting, q: &Mat<f64>, earlier: MatRef<f64>) -> Mat<f64> {
     let image = &setting.t * q;
@@ -160,7 +171,7 @@ fn deflated(setting: &Setting, q: &Mat<f64>, earlier: MatRef<f64>) -> Mat<f64> {
     Scale(1.0 / rest.norm_l2()) * rest
 }
 
-/// The ADMM variables of one component: q_k, a_k and the multiplier t_k.
+/// The ADMM variables of one component: q_k, a_k and the multiplier t_k; or of several that do not meet.
 struct Column {
     q: Mat<f64>,
     a: Mat<f64>,

@@ -1,0 +1,338 @@
+//! Feature space as the alternation sees it: vectors, their scatter, and the rows of the data as atoms.
+//!
+//! ```text
+//!            a vector                     ⟨u, v⟩     its values at all rows     T v
+//! factor     v in Rʳ                      uᵀv        F v                        F̃ᵀF̃ v
+//! kernel     v = Σ x_i φ_i,  y = K x      xᵤᵀ y_v    y                          x ← H y,  y ← K H y
+//! ```
+//!
+//! The factor is for kernels whose eigenvalues fall quickly, and for many rows. Where they do not, a factor that leaves
+//! nothing has as many columns as there are rows, and cubes of n are spent on it; the kernel matrix is its own factor, and
+//! takes squares.
+
+use std::ops::Range;
+use std::sync::Arc;
+
+use faer::{Mat, MatRef, Scale};
+
+use super::Task;
+use crate::blocks;
+use crate::dense;
+use crate::eigen::{Accuracy, KernelOperator, center_columns, guide_rank, top_of_kernel};
+use crate::error::Result;
+use crate::factor::{Factor, Stop};
+use crate::gram::Basis;
+use crate::kernel::{Form, Kernel};
+use crate::points::Points;
+
+/// Vectors of feature space, as columns.
+#[derive(Clone)]
+pub(super) struct Vectors {
+    x: Mat<f64>,
+    /// What inner products are taken with, where it is not `x`.
+    y: Option<Mat<f64>>,
+}
+
+impl Vectors {
+    fn dual(&self) -> MatRef<'_, f64> {
+        self.y.as_ref().unwrap_or(&self.x).as_ref()
+    }
+
+    pub(super) fn count(&self) -> usize {
+        self.x.ncols()
+    }
+
+    /// `⟨u_i, v_j⟩`
+    pub(super) fn products(&self, other: &Vectors) -> Mat<f64> {
+        dense::product(self.x.transpose(), other.dual())
+    }
+
+    /// `Σ ⟨u_k, v_k⟩` over some columns.
+    pub(super) fn inner(&self, other: &Vectors, columns: Range<usize>) -> f64 {
+        columns.map(|k| self.x.col(k).transpose() * other.dual().col(k)).sum()
+    }
+
+    pub(super) fn norm(&self) -> f64 {
+        self.inner(self, 0..self.count()).max(0.0).sqrt()
+    }
+
+    fn each(&self, change: impl Fn(MatRef<f64>) -> Mat<f64>) -> Vectors {
+        Vectors { x: change(self.x.as_ref()), y: self.y.as_ref().map(|y| change(y.as_ref())) }
+    }
+
+    fn both(&self, other: &Vectors, change: impl Fn(MatRef<f64>, MatRef<f64>) -> Mat<f64>) -> Vectors {
+        let y = self.y.as_ref().map(|y| change(y.as_ref(), other.dual()));
+        Vectors { x: change(self.x.as_ref(), other.x.as_ref()), y }
+    }
+
+    /// `[u₁ u₂ …] M`
+    pub(super) fn times(&self, m: MatRef<f64>) -> Vectors {
+        self.each(|x| dense::product(x, m))
+    }
+
+    /// `u + s v`
+    pub(super) fn plus(&self, s: f64, other: &Vectors) -> Vectors {
+        self.both(other, |a, b| a + Scale(s) * b)
+    }
+
+    pub(super) fn columns(&self, columns: Range<usize>) -> Vectors {
+        self.each(|x| x.subcols(columns.start, columns.len()).to_owned())
+    }
+
+    pub(super) fn beside(&self, other: &Vectors) -> Vectors {
+        self.both(other, dense::beside)
+    }
+}
+
+/// What the alternation asks of feature space. Atoms are rows of the data as columns of a matrix, in the space's own way.
+pub(super) trait Space: Sync {
+    /// Number of rows.
+    fn n(&self) -> usize;
+
+    /// Vectors that can be independent.
+    fn rank(&self) -> usize;
+
+    /// `Σ k(x, x)`
+    fn trace(&self) -> f64;
+
+    /// `tr T`
+    fn variance(&self) -> f64;
+
+    fn atoms(&self, rows: &[usize]) -> Mat<f64>;
+
+    /// The sums `Σ_i a_ik φ_i` over the atoms of `rows`.
+    fn combination(&self, rows: &[usize], atoms: MatRef<f64>, a: MatRef<f64>) -> Vectors;
+
+    /// One of so many vectors that span the space.
+    fn direction(&self, i: usize) -> Vectors;
+
+    /// `T v`
+    fn scatter(&self, v: &Vectors) -> Vectors;
+
+    /// `⟨φ_i, v_k⟩` for the atoms of `rows`.
+    fn values(&self, rows: &[usize], atoms: MatRef<f64>, v: &Vectors) -> Mat<f64>;
+
+    /// What `each` makes of `⟨φ_i, v_k⟩`, block after block of all rows.
+    fn pass(&self, v: &Vectors, each: &(dyn Fn(MatRef<f64>) -> Vec<f64> + Sync)) -> Vec<f64>;
+
+    /// `⟨φ_i, φ_j⟩` between the atoms `a`, those of `rows`, and the atoms `b`.
+    fn products(&self, rows: &[usize], a: MatRef<f64>, b: MatRef<f64>) -> Mat<f64>;
+
+    /// `⟨φ_i, T φ_j⟩` between atoms.
+    fn scattered(&self, a: MatRef<f64>, b: MatRef<f64>) -> Mat<f64>;
+
+    /// Rows, increasing, and coefficients over them that make the vectors `v`.
+    fn expansion(&self, v: &Vectors) -> (Vec<usize>, Mat<f64>);
+
+    /// What q components in the span of `rows` capture at best, or what the span of the components `own` over them does.
+    fn captured(&self, rows: &[usize], own: Option<MatRef<f64>>, q: usize) -> Result<f64>;
+}
+
+/// By a factor and the scatter of its rows.
+pub(super) struct FactorSpace<'a> {
+    pub factor: &'a Factor,
+    pub t: &'a Mat<f64>,
+}
+
+impl FactorSpace<'_> {
+    pub(super) fn vectors(&self, x: Mat<f64>) -> Vectors {
+        Vectors { x, y: None }
+    }
+}
+
+impl Space for FactorSpace<'_> {
+    fn n(&self) -> usize {
+        self.factor.n()
+    }
+
+    fn rank(&self) -> usize {
+        self.factor.rank()
+    }
+
+    fn trace(&self) -> f64 {
+        self.factor.trace
+    }
+
+    fn variance(&self) -> f64 {
+        dense::trace(self.t)
+    }
+
+    fn atoms(&self, rows: &[usize]) -> Mat<f64> {
+        self.factor.rows_of(rows).transpose().to_owned()
+    }
+
+    fn combination(&self, _rows: &[usize], atoms: MatRef<f64>, a: MatRef<f64>) -> Vectors {
+        self.vectors(dense::product(atoms, a))
+    }
+
+    fn direction(&self, i: usize) -> Vectors {
+        self.vectors(Mat::from_fn(self.rank(), 1, |k, _| if k == i { 1.0 } else { 0.0 }))
+    }
+
+    fn scatter(&self, v: &Vectors) -> Vectors {
+        self.vectors(dense::product(self.t.as_ref(), v.x.as_ref()))
+    }
+
+    fn values(&self, _rows: &[usize], atoms: MatRef<f64>, v: &Vectors) -> Mat<f64> {
+        dense::product(atoms.transpose(), v.x.as_ref())
+    }
+
+    fn pass(&self, v: &Vectors, each: &(dyn Fn(MatRef<f64>) -> Vec<f64> + Sync)) -> Vec<f64> {
+        let block = |rows| each(dense::product(self.factor.block(&rows), v.x.as_ref()).as_ref());
+        blocks::map(self.n(), block).concat()
+    }
+
+    fn products(&self, _rows: &[usize], a: MatRef<f64>, b: MatRef<f64>) -> Mat<f64> {
+        dense::product(a.transpose(), b)
+    }
+
+    fn scattered(&self, a: MatRef<f64>, b: MatRef<f64>) -> Mat<f64> {
+        dense::product(a.transpose(), dense::product(self.t.as_ref(), b).as_ref())
+    }
+
+    /// Over the pivots, whose rows of the factor are triangular.
+    fn expansion(&self, v: &Vectors) -> (Vec<usize>, Mat<f64>) {
+        let pivots = &self.factor.pivots;
+        let mut a = v.x.clone();
+        dense::solve_lower_transposed(self.factor.triangle().as_ref(), a.as_mut());
+        let mut order: Vec<usize> = (0..pivots.len()).collect();
+        order.sort_by_key(|&i| pivots[i]);
+        (order.iter().map(|&i| pivots[i]).collect(), Mat::from_fn(order.len(), a.ncols(), |i, k| a[(order[i], k)]))
+    }
+
+    fn captured(&self, rows: &[usize], own: Option<MatRef<f64>>, q: usize) -> Result<f64> {
+        self.factor.captured(self.t, rows, own, q)
+    }
+}
+
+/// By the kernel matrix of all rows.
+pub(super) struct KernelSpace<'a> {
+    kernel: &'a Arc<dyn Kernel>,
+    points: &'a Points<'a>,
+    center: bool,
+    operator: KernelOperator<'a>,
+    trace: f64,
+}
+
+/// Rows up to which the kernel matrix is worked with.
+const ROWS: usize = 4000;
+/// Eigenvalues do not fall quickly if a factor of low rank leaves more than this share of the trace.
+const SPREAD: f64 = 1e-3;
+
+impl<'a> KernelSpace<'a> {
+    /// The space of a task whose factor would have a column for nearly every row. Only kernels that are positive
+    /// definite whatever the points are: a factor would notice others.
+    pub(super) fn of(task: &'a Task, rank: usize) -> Result<Option<KernelSpace<'a>>> {
+        let Task { kernel, points, center, .. } = *task;
+        let n = points.n();
+        let definite = matches!(kernel.form(), Form::Gaussian { .. } | Form::Manhattan { .. });
+        if !definite || rank < n || n > ROWS {
+            return Ok(None);
+        }
+        let stop = Stop { rank: guide_rank(n), residual: SPREAD };
+        let factor = Factor::pivoted(kernel, points, stop, task.seed, task.watch)?;
+        let spread = factor.residual_trace > SPREAD * factor.trace;
+        let operator = || KernelOperator::new(kernel, points, center);
+        Ok(spread.then(|| KernelSpace { kernel, points, center, operator: operator(), trace: factor.trace }))
+    }
+
+    /// The leading eigenvalues, and their directions in feature space.
+    pub(super) fn leading(&self, task: &Task) -> Result<(Vec<f64>, Vectors)> {
+        let accuracy = Accuracy { trace: self.trace, ..Accuracy::default() };
+        let pairs = top_of_kernel(&self.operator, task.q, accuracy, task.seed, task.watch)?;
+        task.note_captured(&pairs.values)?;
+        let (values, u) = (pairs.values, pairs.vectors);
+        let x = Mat::from_fn(u.nrows(), u.ncols(), |i, k| u[(i, k)] / values[k].sqrt());
+        Ok((values, self.vectors(x)))
+    }
+
+    fn vectors(&self, x: Mat<f64>) -> Vectors {
+        let y = Some(self.operator.plain(x.as_ref()));
+        Vectors { x, y }
+    }
+
+    fn centred(&self, y: MatRef<f64>) -> Mat<f64> {
+        let mut y = y.to_owned();
+        if self.center {
+            center_columns(&mut y);
+        }
+        y
+    }
+}
+
+impl Space for KernelSpace<'_> {
+    fn n(&self) -> usize {
+        self.points.n()
+    }
+
+    fn rank(&self) -> usize {
+        self.n()
+    }
+
+    fn trace(&self) -> f64 {
+        self.trace
+    }
+
+    fn variance(&self) -> f64 {
+        self.trace - self.operator.means().iter().sum::<f64>()
+    }
+
+    fn atoms(&self, rows: &[usize]) -> Mat<f64> {
+        let basis = Basis::new(self.kernel.clone(), self.points.select(rows));
+        let parts = blocks::map(self.n(), |block| {
+            let mut part = Mat::zeros(block.len(), rows.len());
+            basis.block(&self.points.slice(block), part.as_mut());
+            part
+        });
+        dense::stack(&parts)
+    }
+
+    fn combination(&self, rows: &[usize], atoms: MatRef<f64>, a: MatRef<f64>) -> Vectors {
+        let mut x = Mat::zeros(self.n(), a.ncols());
+        for (i, &row) in rows.iter().enumerate() {
+            x.row_mut(row).copy_from(a.row(i));
+        }
+        Vectors { x, y: Some(dense::product(atoms, a)) }
+    }
+
+    fn direction(&self, i: usize) -> Vectors {
+        self.combination(&[i], self.atoms(&[i]).as_ref(), Mat::identity(1, 1).as_ref())
+    }
+
+    fn scatter(&self, v: &Vectors) -> Vectors {
+        self.vectors(self.centred(v.dual()))
+    }
+
+    fn values(&self, rows: &[usize], _atoms: MatRef<f64>, v: &Vectors) -> Mat<f64> {
+        Mat::from_fn(rows.len(), v.count(), |i, k| v.dual()[(rows[i], k)])
+    }
+
+    fn pass(&self, v: &Vectors, each: &(dyn Fn(MatRef<f64>) -> Vec<f64> + Sync)) -> Vec<f64> {
+        blocks::map(self.n(), |rows| each(v.dual().subrows(rows.start, rows.len()))).concat()
+    }
+
+    fn products(&self, rows: &[usize], _a: MatRef<f64>, b: MatRef<f64>) -> Mat<f64> {
+        Mat::from_fn(rows.len(), b.ncols(), |i, j| b[(rows[i], j)])
+    }
+
+    fn scattered(&self, a: MatRef<f64>, b: MatRef<f64>) -> Mat<f64> {
+        dense::product(a.transpose(), self.centred(b).as_ref())
+    }
+
+    fn expansion(&self, v: &Vectors) -> (Vec<usize>, Mat<f64>) {
+        ((0..self.n()).collect(), v.x.clone())
+    }
+
+    fn captured(&self, rows: &[usize], own: Option<MatRef<f64>>, q: usize) -> Result<f64> {
+        let atoms = self.atoms(rows);
+        let own = own.map_or_else(|| Mat::identity(rows.len(), rows.len()), |own| own.to_owned());
+        let within = |m: Mat<f64>| dense::product(own.transpose(), dense::product(m.as_ref(), own.as_ref()).as_ref());
+        let lengths = within(self.products(rows, atoms.as_ref(), atoms.as_ref()));
+        let (squares, e) = dense::eigen(lengths.as_ref())?;
+        let count = squares.iter().take_while(|v| **v > 1e-12 * squares[0]).count();
+        let frame = Mat::from_fn(e.nrows(), count, |i, j| e[(i, j)] / squares[j].sqrt());
+        let scattered = within(self.scattered(atoms.as_ref(), atoms.as_ref()));
+        let inner = dense::product(frame.transpose(), dense::product(scattered.as_ref(), frame.as_ref()).as_ref());
+        Ok(dense::eigen(inner.as_ref())?.0.iter().take(q).sum())
+    }
+}
