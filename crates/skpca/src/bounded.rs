@@ -4,18 +4,59 @@ use faer::Mat;
 
 use crate::dense;
 
-/// The step `d` that minimises `gᵀd + ½dᵀHd` with `x + d ≥ 0`: an active-set walk from `d = 0` that lowers the quadratic at
-/// every step, leaving out variables as they reach zero and taking them back when they pull.
+/// A slope that is less than this share of the gradient is rounding.
+const ROUNDING: f64 = 1e-9;
+/// Exchanges of many variables at once before the walk of one at a time.
+const EXCHANGES: usize = 30;
+/// Exchanges that may fail to bring fewer variables in conflict.
+const PATIENCE: usize = 3;
+
+/// The step `d` that minimises `gᵀd + ½dᵀHd` with `x + d ≥ 0`.
 pub(crate) fn bounded(hessian: &Mat<f64>, gradient: &[f64], x: &[f64]) -> Vec<f64> {
+    exchange(hessian, gradient, x).unwrap_or_else(|| walk(hessian, gradient, x))
+}
+
+/// Block principal pivoting (Júdice & Pires 1994): every variable that is free but below zero becomes fixed, every one
+/// that is fixed but pulls becomes free, until there is none; a handful of solutions where the walk takes one a variable.
+/// Nothing where the exchanges do not end or a matrix is not positive definite.
+fn exchange(hessian: &Mat<f64>, gradient: &[f64], x: &[f64]) -> Option<Vec<f64>> {
+    let n = x.len();
+    let mut fixed = vec![false; n];
+    let (mut least, mut patience) = (n + 1, PATIENCE);
+    for _ in 0..EXCHANGES {
+        let free: Vec<usize> = (0..n).filter(|&i| !fixed[i]).collect();
+        let mut d: Vec<f64> = (0..n).map(|i| if fixed[i] { -x[i] } else { 0.0 }).collect();
+        let go = newton(hessian, &slopes(hessian, gradient, &d), &free)?;
+        free.iter().zip(go).for_each(|(&i, go)| d[i] = go);
+        let slopes = slopes(hessian, gradient, &d);
+        let wrong = |i: &usize| match fixed[*i] {
+            true => slopes[*i] < -ROUNDING * gradient[*i].abs(),
+            false => x[*i] + d[*i] < 0.0,
+        };
+        let conflicts: Vec<usize> = (0..n).filter(wrong).collect();
+        if conflicts.is_empty() {
+            return Some(d);
+        }
+        patience = if conflicts.len() < least { PATIENCE } else { patience.checked_sub(1)? };
+        least = least.min(conflicts.len());
+        conflicts.iter().for_each(|&i| fixed[i] = !fixed[i]);
+    }
+    None
+}
+
+/// `g + Hd`
+fn slopes(hessian: &Mat<f64>, gradient: &[f64], d: &[f64]) -> Vec<f64> {
+    (0..d.len()).map(|i| gradient[i] + dense::dot(hessian.col_as_slice(i), d)).collect()
+}
+
+/// An active-set walk from `d = 0` that lowers the quadratic at every step, leaving out variables as they reach zero and
+/// taking them back when they pull.
+fn walk(hessian: &Mat<f64>, gradient: &[f64], x: &[f64]) -> Vec<f64> {
     let n = x.len();
     let mut d = vec![0.0; n];
     let mut free: Vec<usize> = (0..n).collect();
-    let slopes = |d: &[f64]| -> Vec<f64> {
-        let dot = |i: usize| hessian.col_as_slice(i).iter().zip(d).map(|(h, d)| h * d).sum::<f64>();
-        (0..n).map(|i| gradient[i] + dot(i)).collect()
-    };
     for _ in 0..4 * n {
-        let Some(go) = newton(hessian, &slopes(&d), &free) else { return d };
+        let Some(go) = newton(hessian, &slopes(hessian, gradient, &d), &free) else { return d };
         // The first free variable that reaches zero on the way, and where.
         let reach = |at: &usize| (x[free[*at]] + d[free[*at]]) / -go[*at];
         let hits = (0..free.len()).filter(|&at| x[free[at]] + d[free[at]] + go[at] < 0.0);
@@ -27,8 +68,8 @@ pub(crate) fn bounded(hessian: &Mat<f64>, gradient: &[f64], x: &[f64]) -> Vec<f6
             d[out] = -x[out];
             continue;
         }
-        let slopes = slopes(&d);
-        let fixed = (0..n).filter(|i| !free.contains(i) && slopes[*i] < -1e-9 * gradient[*i].abs());
+        let slopes = slopes(hessian, gradient, &d);
+        let fixed = (0..n).filter(|i| !free.contains(i) && slopes[*i] < -ROUNDING * gradient[*i].abs());
         match fixed.min_by(|&i, &j| slopes[i].total_cmp(&slopes[j])) {
             Some(back) => free.push(back),
             None => return d,
@@ -49,7 +90,10 @@ fn newton(hessian: &Mat<f64>, gradient: &[f64], free: &[usize]) -> Option<Vec<f6
 
 #[cfg(test)]
 mod tests {
+    use faer::Scale;
+
     use super::*;
+    use crate::random::Random;
 
     #[test]
     fn the_step_satisfies_the_conditions_of_optimality() {
@@ -87,5 +131,25 @@ mod tests {
                 assert!(if free { slope.abs() < 1e-7 } else { slope > -1e-7 }, "{shift} {i}: {slope}");
             }
         }
+    }
+
+    #[test]
+    fn exchanges_end_where_the_walk_does() {
+        let mut random = Random::new(3, 79);
+        let mut ended = 0;
+        for n in [1, 2, 5, 20, 60] {
+            for _ in 0..20 {
+                let r = Mat::from_fn(n + 2, n, |_, _| random.normal());
+                let hessian = r.transpose() * &r + Mat::<f64>::identity(n, n) * Scale(0.1);
+                let gradient: Vec<f64> = (0..n).map(|_| random.normal()).collect();
+                let x: Vec<f64> = (0..n).map(|_| random.normal().max(0.0)).collect();
+                let walked = walk(&hessian, &gradient, &x);
+                if let Some(d) = exchange(&hessian, &gradient, &x) {
+                    ended += 1;
+                    assert!(d.iter().zip(&walked).all(|(a, b)| (a - b).abs() < 1e-9), "{n}: {d:?} {walked:?}");
+                }
+            }
+        }
+        assert!(ended > 90, "{ended}");
     }
 }

@@ -105,8 +105,11 @@ pub(crate) fn diagonal(values: &[f64]) -> Mat<f64> {
 
 /// Columns `[A B]`.
 pub(crate) fn beside(a: MatRef<f64>, b: MatRef<f64>) -> Mat<f64> {
-    let k = a.ncols();
-    Mat::from_fn(a.nrows(), k + b.ncols(), |i, j| if j < k { a[(i, j)] } else { b[(i, j - k)] })
+    let mut out = Mat::zeros(a.nrows(), a.ncols() + b.ncols());
+    let (mut left, mut right) = out.as_mut().split_at_col_mut(a.ncols());
+    left.copy_from(a);
+    right.copy_from(b);
+    out
 }
 
 /// Matrices of equal width, one above the other.

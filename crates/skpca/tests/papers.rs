@@ -61,6 +61,11 @@ fn the_convex_step_is_where_admm_goes() {
             let theirs = oracle::l21(&setting, ridge, mu, 1.0, 1, 5000, 1e-8);
             compare(name, &format!("l21,alternations=0,ridge={ridge},penalty={mu}"), &points, theirs, 1e-4);
             let theirs = oracle::l1(&setting, ridge, &[lambda1; Q], 1.0, 1, 5000, 1e-8);
+            let together = oracle::l1_together(&setting, ridge, lambda1, 1.0, 5000, 1e-8);
+            assert!(
+                (together.objective / theirs.objective - 1.0).abs() < 1e-6,
+                "{name} {share}: components do not meet"
+            );
             let method = format!("l1,sequential=true,alternations=0,ridge={ridge},penalty={lambda1}");
             compare(name, &method, &points, theirs, 1e-4);
         }

@@ -401,9 +401,7 @@ impl<'a> Alternation<'a> {
         let groups = self.groups(p.count());
         let mut others = match near {
             None => self.pulls(&y, penalties),
-            Some(near) => {
-                ratios(self.space.values(&near.rows, near.atoms.as_ref(), &y).as_ref(), &groups, penalties)
-            }
+            Some(near) => ratios(self.space.values(&near.rows, near.atoms.as_ref(), &y).as_ref(), &groups, penalties),
         };
         // A coefficient's own ridge pulls back; rows outside have none.
         let ridges: Vec<f64> = self.rows.iter().map(|&row| self.own_ridge(row)).collect();
@@ -519,8 +517,9 @@ mod tests {
     use super::*;
     use crate::eigen::{self, top};
     use crate::factor::{Factor, Stop};
-    use crate::method::space::FactorSpace;
+    use crate::method::space::{FactorSpace, KernelSpace};
     use crate::points::Points;
+    use crate::random::Random;
     use crate::spec::Spec;
     use crate::toys;
 
@@ -570,30 +569,73 @@ mod tests {
     fn gap_and_objective_are_those_of_what_is_returned() {
         // So many rows that most passes look at those near the working set alone.
         let many = |i: usize| [(0.7 * i as f64).sin() + 1e-4 * i as f64, (0.31 * i as f64).cos()];
-        check(&toys::parabola(5));
-        check(&Points::new(2, (0..3 * NEAREST).flat_map(many).collect::<Vec<f64>>()).unwrap());
+        for points in
+            [toys::parabola(5), Points::new(2, (0..3 * NEAREST).flat_map(many).collect::<Vec<f64>>()).unwrap()]
+        {
+            let kernel = crate::kernel::build(&Spec::new("rbf"), &points, 0).unwrap();
+            let factor = Factor::pivoted(&kernel, &points, Stop { rank: 60, residual: 0.0 }, 0, &()).unwrap();
+            let (t, _) = factor.scatter(true);
+            let space = FactorSpace { factor: &factor, t: &t };
+            let start = space.vectors(top(&t, 3, eigen::Accuracy::default(), 0, &()).unwrap().vectors);
+            let f = factor.rows_of(&(0..points.n()).collect::<Vec<_>>());
+            check_in(&space, &start, &f, &t, |p| p.coordinates().clone());
+        }
     }
 
-    fn check(points: &Points) {
-        let kernel = crate::kernel::build(&Spec::new("rbf"), points, 0).unwrap();
-        let factor = Factor::pivoted(&kernel, points, Stop { rank: 60, residual: 0.0 }, 0, &()).unwrap();
-        let (t, _) = factor.scatter(true);
-        let pairs = top(&t, 3, eigen::Accuracy::default(), 0, &()).unwrap();
-        let all: Vec<usize> = (0..points.n()).collect();
-        let f = factor.rows_of(&all);
+    /// The kernel matrix as its own factor, against the whole factor of the same rows.
+    #[test]
+    fn they_are_so_without_a_factor() {
+        let mut random = Random::new(0, 78);
+        let points = Points::new(8, (0..150 * 8).map(|_| random.normal()).collect::<Vec<_>>()).unwrap();
+        let kernel = crate::kernel::build(&Spec::new("rbf"), &points, 0).unwrap();
+        let factor = Factor::exact(&kernel, &points, &()).unwrap();
+        let f = factor.rows_of(&(0..150).collect::<Vec<_>>());
+        for center in [true, false] {
+            let (t, _) = factor.scatter(center);
+            let mut x = top(&t, 3, eigen::Accuracy::default(), 0, &()).unwrap().vectors;
+            let own = FactorSpace { factor: &factor, t: &t };
+            let start = own.vectors(x.clone());
+            let by_factor = check_in(&own, &start, &f, &t, |p| p.coordinates().clone());
+            dense::solve_lower_transposed(f.as_ref(), x.as_mut());
+            let space = KernelSpace::new(&kernel, &points, center, factor.trace);
+            let start = space.vectors(x);
+            let by_kernel = check_in(&space, &start, &f, &t, |p| f.transpose() * p.coordinates());
+            for (a, b) in by_factor.into_iter().zip(by_kernel) {
+                assert!((a.0 / b.0 - 1.0).abs() < 1e-6 && a.1 == b.1, "{a:?} {b:?}");
+            }
+            let rows: Vec<usize> = (0..40).collect();
+            let weights = Mat::from_fn(40, 2, |i, k| ((i * (k + 1)) as f64).sin());
+            for own_components in [None, Some(weights.as_ref())] {
+                let captured = |space: &dyn Space| space.captured(&rows, own_components, 2).unwrap();
+                assert!((captured(&own) / captured(&space) - 1.0).abs() < 1e-9);
+            }
+        }
+    }
+
+    /// Solves in every way, recomputes what is reported, and returns the objectives with the rows in use.
+    fn check_in(
+        space: &dyn Space,
+        start: &Vectors,
+        f: &Mat<f64>,
+        t: &Mat<f64>,
+        coordinates: impl Fn(&Vectors) -> Mat<f64>,
+    ) -> Vec<(f64, Vec<usize>)> {
+        let mut found = Vec::new();
         for (shape, sequential) in [(Shape::Rows, false), (Shape::Entries, false), (Shape::Entries, true)] {
             for ridge in [Ridge::Features(0.1), Ridge::Coefficients(0.1)] {
                 for rounds in [0, 2, 500] {
                     let scheme = Scheme { shape, ridge, gap: 1e-6, rounds, sequential };
-                    let mut problem = Alternation::new(&factor, &t, scheme, None, &());
-                    let penalty = 0.1 * problem.largest_penalty(&pairs.vectors);
+                    let mut problem = Alternation::new(space, scheme, None, &());
+                    let start = problem.goal(start.clone());
+                    let penalty = 0.1 * problem.largest_penalty(&start);
                     let groups = if shape == Shape::Rows { 1 } else { 3 };
-                    let state = problem.solve(&pairs.vectors, &vec![penalty; groups], None).unwrap();
-                    let mut a = Mat::zeros(points.n(), 3);
+                    let state = problem.solve(&start, &vec![penalty; groups], None).unwrap();
+                    let mut a = Mat::zeros(f.nrows(), 3);
                     for (w, &row) in problem.rows.iter().enumerate() {
                         (0..3).for_each(|k| a[(row, k)] = state.a[(w, k)]);
                     }
-                    let (gap, objective) = recomputed(&f, &t, &a, &state.p, ridge, shape, penalty);
+                    let p = coordinates(&state.goal.p);
+                    let (gap, objective) = recomputed(f, t, &a, &p, ridge, shape, penalty);
                     let case = format!("{shape:?} {ridge:?} {rounds} {sequential}");
                     assert!((gap - state.gap).abs() < 1e-9 && gap <= 1e-6, "{case}: {gap} {}", state.gap);
                     assert!(
@@ -601,12 +643,16 @@ mod tests {
                         "{case}: {objective} {}",
                         state.objective
                     );
-                    let identity = state.p.transpose() * &state.p - Mat::<f64>::identity(3, 3);
+                    let identity = p.transpose() * &p - Mat::<f64>::identity(3, 3);
                     assert!(identity.norm_max() < 1e-12, "{case}: P is orthonormal");
                     assert!(rounds == 2 || state.converged, "{case}");
+                    let mut rows: Vec<usize> = problem.used(&state.a).iter().map(|&w| problem.rows[w]).collect();
+                    rows.sort_unstable();
+                    found.push((objective, rows));
                 }
             }
         }
+        found
     }
 
     /// Every row four times: together they are solved as one, and spread again they are a minimum over all rows.
@@ -617,19 +663,21 @@ mod tests {
         let kernel = crate::kernel::build(&Spec::new("rbf"), &points, 0).unwrap();
         let factor = Factor::pivoted(&kernel, &points, Stop { rank: 60, residual: 0.0 }, 0, &()).unwrap();
         let (t, _) = factor.scatter(true);
+        let space = FactorSpace { factor: &factor, t: &t };
         let pairs = top(&t, 2, eigen::Accuracy::default(), 0, &()).unwrap();
         let (shape, ridge) = (Shape::Entries, Ridge::Coefficients(0.5));
         let scheme = Scheme { shape, ridge, gap: 1e-6, rounds: 100, sequential: false };
-        let mut problem = Alternation::new(&factor, &t, scheme, Some(Twins::of(&points)), &());
-        let penalty = 0.1 * problem.largest_penalty(&pairs.vectors);
-        let state = problem.solve(&pairs.vectors, &[penalty; 2], None).unwrap();
+        let mut problem = Alternation::new(&space, scheme, Some(Twins::of(&points)), &());
+        let start = problem.goal(space.vectors(pairs.vectors));
+        let penalty = 0.1 * problem.largest_penalty(&start);
+        let state = problem.solve(&start, &[penalty; 2], None).unwrap();
         assert!(problem.rows.iter().all(|row| *row < 100), "the first of each: {:?}", problem.rows);
         let mut a = Mat::zeros(400, 2);
         for (w, &row) in problem.rows.iter().enumerate() {
             (0..4).for_each(|copy| (0..2).for_each(|k| a[(row + 100 * copy, k)] = state.a[(w, k)] / 4.0));
         }
         let f = factor.rows_of(&(0..400).collect::<Vec<_>>());
-        let (gap, objective) = recomputed(&f, &t, &a, &state.p, ridge, shape, penalty);
+        let (gap, objective) = recomputed(&f, &t, &a, state.goal.p.coordinates(), ridge, shape, penalty);
         assert!((gap - state.gap).abs() < 1e-9 && gap <= 1e-6, "{gap} {}", state.gap);
         assert!((objective / state.objective - 1.0).abs() < 1e-10, "{objective} {}", state.objective);
     }

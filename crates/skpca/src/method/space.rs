@@ -34,6 +34,12 @@ pub(super) struct Vectors {
 }
 
 impl Vectors {
+    /// Over the factor's columns, or over the rows.
+    #[cfg(test)]
+    pub(super) fn coordinates(&self) -> &Mat<f64> {
+        &self.x
+    }
+
     fn dual(&self) -> MatRef<'_, f64> {
         self.y.as_ref().unwrap_or(&self.x).as_ref()
     }
@@ -232,8 +238,16 @@ impl<'a> KernelSpace<'a> {
         let stop = Stop { rank: guide_rank(n), residual: SPREAD };
         let factor = Factor::pivoted(kernel, points, stop, task.seed, task.watch)?;
         let spread = factor.residual_trace > SPREAD * factor.trace;
-        let operator = || KernelOperator::new(kernel, points, center);
-        Ok(spread.then(|| KernelSpace { kernel, points, center, operator: operator(), trace: factor.trace }))
+        Ok(spread.then(|| KernelSpace::new(kernel, points, center, factor.trace)))
+    }
+
+    pub(super) fn new(
+        kernel: &'a Arc<dyn Kernel>,
+        points: &'a Points<'a>,
+        center: bool,
+        trace: f64,
+    ) -> KernelSpace<'a> {
+        KernelSpace { kernel, points, center, operator: KernelOperator::new(kernel, points, center), trace }
     }
 
     /// The leading eigenvalues, and their directions in feature space.
@@ -246,7 +260,7 @@ impl<'a> KernelSpace<'a> {
         Ok((values, self.vectors(x)))
     }
 
-    fn vectors(&self, x: Mat<f64>) -> Vectors {
+    pub(super) fn vectors(&self, x: Mat<f64>) -> Vectors {
         let y = Some(self.operator.plain(x.as_ref()));
         Vectors { x, y }
     }
