@@ -163,7 +163,7 @@ impl Factor {
         let (n, r) = (self.n() as f64, self.rank());
         let sum = blocks::sum(
             self.n(),
-            || Scatter::new(r),
+            || Scatter::<f64>::new(r),
             |sum, rows| sum.add_rows(self.block(&rows)),
             |sum, other| sum.merge(&other),
         );

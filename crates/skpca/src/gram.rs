@@ -69,6 +69,24 @@ pub struct Weights {
     single: OnceLock<PackedWeights<f32>>,
 }
 
+/// A number type that a basis can be packed in.
+pub(crate) trait Arithmetic: Element {
+    fn packed(basis: &Basis) -> &Packed<Self>;
+}
+
+impl Arithmetic for f64 {
+    fn packed(basis: &Basis) -> &Packed<f64> {
+        &basis.double
+    }
+}
+
+impl Arithmetic for f32 {
+    fn packed(basis: &Basis) -> &Packed<f32> {
+        let Basis { coordinates, points, means, level, .. } = basis;
+        basis.single.get_or_init(|| Packed::new(coordinates, points, means, *level))
+    }
+}
+
 impl Basis {
     /// Packs `points`.
     pub fn new(kernel: Arc<dyn Kernel>, points: Points<'static>) -> Basis {
@@ -111,8 +129,7 @@ impl Basis {
         match precision {
             Precision::Double => self.product_in(&self.double, &weights.double, x),
             Precision::Single => {
-                let packed =
-                    self.single.get_or_init(|| Packed::new(&self.coordinates, &self.points, &self.means, self.level));
+                let packed = f32::packed(self);
                 let weights = weights.single.get_or_init(|| PackedWeights::new(packed, weights.matrix.as_ref()));
                 self.product_in(packed, weights, x)
             }
@@ -174,7 +191,7 @@ impl Basis {
     pub(crate) fn block(&self, x: &Points, mut out: MatMut<f64>) {
         assert_eq!((out.nrows(), out.ncols()), (x.n(), self.points.n()));
         let rows = self.double.tiles.rows;
-        self.panels(x, |panel, first, values| {
+        self.panels(x, |panel, first, values: &[f64]| {
             let inside = rows.min(x.n() - panel * rows);
             for (values, column) in values.chunks_exact(rows).zip(first..self.points.n()) {
                 let to = out.as_mut().subrows_mut(panel * rows, inside).col_mut(column);
@@ -184,10 +201,10 @@ impl Basis {
         });
     }
 
-    /// All kernel values, sequentially, to `take(panel, first, values)`: `values[j][i]` is of point `first + j` and
-    /// the i-th row of the panel. Both may run over the end.
-    pub(crate) fn panels(&self, x: &Points, mut take: impl FnMut(usize, usize, &[f64])) {
-        let packed = &self.double;
+    /// All kernel values, less the means, sequentially, to `take(panel, first, values)`: `values[j][i]` is of point
+    /// `first + j` and the i-th row of the panel. Both may run over the end.
+    pub(crate) fn panels<E: Arithmetic>(&self, x: &Points, mut take: impl FnMut(usize, usize, &[E])) {
+        let packed = E::packed(self);
         let mut scratch = Scratch::new(packed, 0);
         for start in (0..x.n()).step_by(BLOCK) {
             let part = x.slice(start..(start + BLOCK).min(x.n()));

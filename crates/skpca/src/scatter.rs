@@ -8,53 +8,53 @@
 
 use faer::{Mat, MatRef};
 
-use crate::gram::Basis;
+use crate::gram::{Arithmetic, Basis};
 use crate::points::Points;
-use crate::simd::{Element, Level, Tiles};
+use crate::simd::{Level, Tiles};
 
 /// Rows at a time: a panel of them stays in the first cache.
 const ROWS: usize = 240;
 /// Panels of lanes that are used up before the next ones: they stay in the second cache.
 const TOGETHER: usize = 16;
 
-/// A growing sum over m points, and what it needs to grow.
-pub(crate) struct Scatter {
+/// A growing sum over m points, and what it needs to grow: values and products in E, sums of panels in 64 bits.
+pub(crate) struct Scatter<E = f64> {
     m: usize,
-    tiles: Tiles<f64>,
+    tiles: Tiles<E>,
     /// Where the tiles of each panel of the other side start; the last entry is the end.
     starts: Vec<usize>,
     sums: Vec<f64>,
     totals: Vec<f64>,
-    lanes: Vec<f64>,
-    other: Vec<f64>,
+    lanes: Vec<E>,
+    other: Vec<E>,
 }
 
-impl Scatter {
-    pub(crate) fn new(m: usize) -> Scatter {
-        let tiles = <f64 as Element>::tiles(Level::best());
+impl<E: Arithmetic> Scatter<E> {
+    pub(crate) fn new(m: usize) -> Scatter<E> {
+        let tiles = E::tiles(Level::best());
         let (panels, others) = (m.div_ceil(tiles.rows), m.div_ceil(tiles.points));
         let mut starts = vec![0];
         for b in 0..others {
             starts.push(starts[b] + (panels - b * tiles.points / tiles.rows) * tiles.rows * tiles.points);
         }
-        let zeros = |count| vec![0.0; count];
         Scatter {
             m,
             tiles,
-            sums: zeros(starts[others]),
+            sums: vec![0.0; starts[others]],
             starts,
-            totals: zeros(panels * tiles.rows),
-            lanes: zeros(panels * tiles.rows * ROWS),
-            other: zeros(others * tiles.points * ROWS),
+            totals: vec![0.0; panels * tiles.rows],
+            lanes: vec![E::default(); panels * tiles.rows * ROWS],
+            other: vec![E::default(); others * tiles.points * ROWS],
         }
     }
 
-    /// Adds the rows `k_z(x)`.
-    pub(crate) fn add_kernel(&mut self, basis: &Basis, x: &Points) {
+    /// Adds the rows `k_z(x) − shift`.
+    pub(crate) fn add_kernel(&mut self, basis: &Basis, x: &Points, shift: f64) {
         for start in (0..x.n()).step_by(ROWS) {
             let part = x.slice(start..(start + ROWS).min(x.n())).into_owned();
             let rows = part.n();
-            Basis::new(basis.kernel().clone(), part).panels(basis.points(), |panel, first, values| {
+            let part = Basis::centred(basis.kernel().clone(), part, vec![shift; rows]);
+            part.panels(basis.points(), |panel, first, values: &[E]| {
                 let count = values.len().min((rows - first) * self.tiles.rows);
                 let to = (panel * rows + first) * self.tiles.rows;
                 self.lanes[to..to + count].copy_from_slice(&values[..count]);
@@ -72,7 +72,7 @@ impl Scatter {
             let rows = part.nrows();
             for j in 0..self.m {
                 let to = &mut self.lanes[j / width * rows * width + j % width..];
-                to.iter_mut().step_by(width).zip(part.col(j).iter()).for_each(|(to, v)| *to = *v);
+                to.iter_mut().step_by(width).zip(part.col(j).iter()).for_each(|(to, v)| *to = E::from_f64(*v));
             }
             (0..self.m.div_ceil(width)).for_each(|a| self.copy(a, rows));
             self.add_lanes(rows);
@@ -83,7 +83,8 @@ impl Scatter {
     fn add_lanes(&mut self, rows: usize) {
         let (width, height) = (self.tiles.points, self.tiles.rows);
         let panels = self.m.div_ceil(height);
-        let ones = [1.0; ROWS];
+        let ones = [E::from_f64(1.0); ROWS];
+        let mut part = vec![E::default(); width * height];
         for first in (0..panels).step_by(TOGETHER) {
             let last = (first + TOGETHER).min(panels);
             for b in 0..self.m.div_ceil(width) {
@@ -92,13 +93,13 @@ impl Scatter {
                 for a in first.max(lowest)..last {
                     let lanes = &self.lanes[a * rows * height..][..rows * height];
                     let tile = &mut self.sums[self.starts[b] + (a - lowest) * width * height..][..width * height];
-                    self.tiles.product_panel(rows, width, lanes, other, tile);
+                    E::add_product(&self.tiles, width, lanes, other, &mut part, tile);
                 }
             }
         }
         for (a, totals) in self.totals.chunks_exact_mut(height).enumerate() {
             let lanes = &self.lanes[a * rows * height..][..rows * height];
-            self.tiles.product_panel(rows, 1, lanes, &ones[..rows], totals);
+            E::add_product(&self.tiles, 1, lanes, &ones[..rows], &mut part, totals);
         }
     }
 
@@ -116,7 +117,7 @@ impl Scatter {
     }
 
     /// Adds another sum over the same points.
-    pub(crate) fn merge(&mut self, other: &Scatter) {
+    pub(crate) fn merge(&mut self, other: &Scatter<E>) {
         self.sums.iter_mut().zip(&other.sums).for_each(|(a, b)| *a += b);
         self.totals.iter_mut().zip(&other.totals).for_each(|(a, b)| *a += b);
     }
@@ -142,22 +143,29 @@ mod tests {
 
     #[test]
     fn the_sum_equals_its_definition_from_kernels_and_from_rows() {
+        check::<f64>(1e-12);
+        check::<f32>(1e-6);
+    }
+
+    fn check<E: Arithmetic>(near: f64) {
         for (n, m, d) in [(1, 1, 1), (250, 7, 3), (500, 30, 2), (130, 101, 200)] {
             let mut random = Random::new(7, 0);
             let x = Points::new(d, (0..n * d).map(|_| random.normal()).collect::<Vec<_>>()).unwrap();
             let z = Points::new(d, (0..m * d).map(|_| random.normal()).collect::<Vec<_>>()).unwrap();
             let kernel = kernel::build(&"rbf,gamma=0.3".parse().unwrap(), &z, 0).unwrap();
-            let k = Mat::from_fn(n, m, |r, i| kernel.eval(x.row(r), z.row(i)));
-            let (mut by_kernel, mut by_rows) = (Scatter::new(m), Scatter::new(m));
-            by_kernel.add_kernel(&Basis::new(kernel, z), &x);
-            by_rows.add_rows(k.as_ref());
-            for (c, totals) in [by_kernel.into_parts(), by_rows.into_parts()] {
-                for i in 0..m {
-                    let total = (0..n).map(|r| k[(r, i)]).sum::<f64>();
-                    assert!((totals[i] - total).abs() < 1e-12 * n as f64, "{n} {m} {i}");
-                    for j in 0..m {
-                        let sum = (0..n).map(|r| k[(r, i)] * k[(r, j)]).sum::<f64>();
-                        assert!((c[(i, j)] - sum).abs() < 1e-12 * n as f64, "{n} {m} {i} {j}: {} {sum}", c[(i, j)]);
+            for shift in [0.0, 0.25] {
+                let k = Mat::from_fn(n, m, |r, i| kernel.eval(x.row(r), z.row(i)) - shift);
+                let (mut by_kernel, mut by_rows) = (Scatter::<E>::new(m), Scatter::<E>::new(m));
+                by_kernel.add_kernel(&Basis::new(kernel.clone(), z.clone()), &x, shift);
+                by_rows.add_rows(k.as_ref());
+                for (c, totals) in [by_kernel.into_parts(), by_rows.into_parts()] {
+                    for i in 0..m {
+                        let total = (0..n).map(|r| k[(r, i)]).sum::<f64>();
+                        assert!((totals[i] - total).abs() < near * n as f64, "{n} {m} {i}");
+                        for j in 0..m {
+                            let sum = (0..n).map(|r| k[(r, i)] * k[(r, j)]).sum::<f64>();
+                            assert!((c[(i, j)] - sum).abs() < near * n as f64, "{n} {m} {i} {j}: {} {sum}", c[(i, j)]);
+                        }
                     }
                 }
             }

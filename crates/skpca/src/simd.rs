@@ -23,6 +23,8 @@ pub(crate) trait Element: Copy + Default + Send + Sync + PartialEq + 'static {
     fn to_f64(self) -> f64;
     /// The type's packed instructions on one instruction set.
     fn tiles(level: Level) -> Tiles<Self>;
+    /// [`Tiles::product_panel`] that adds to 64-bit sums; `part` has room for a tile.
+    fn add_product(tiles: &Tiles<Self>, columns: usize, k: &[Self], a: &[Self], part: &mut [Self], out: &mut [f64]);
 }
 
 /// What a tile sums over the coordinates.
@@ -622,6 +624,9 @@ impl Element for f64 {
     fn to_f64(self) -> f64 {
         self
     }
+    fn add_product(tiles: &Tiles<f64>, columns: usize, k: &[f64], a: &[f64], _part: &mut [f64], out: &mut [f64]) {
+        tiles.product_panel(a.len() / columns, columns, k, a, out);
+    }
     fn tiles(level: Level) -> Tiles<f64> {
         match level {
             Level::Portable => plain_f64::TILES,
@@ -639,6 +644,12 @@ impl Element for f32 {
     }
     fn to_f64(self) -> f64 {
         f64::from(self)
+    }
+    fn add_product(tiles: &Tiles<f32>, columns: usize, k: &[f32], a: &[f32], part: &mut [f32], out: &mut [f64]) {
+        let part = &mut part[..out.len()];
+        part.fill(0.0);
+        tiles.product_panel(a.len() / columns, columns, k, a, part);
+        out.iter_mut().zip(part).for_each(|(sum, part)| *sum += f64::from(*part));
     }
     fn tiles(level: Level) -> Tiles<f32> {
         match level {

@@ -14,8 +14,8 @@ use crate::dense;
 use crate::eigen::{Accuracy, top};
 use crate::error::Result;
 use crate::factor::{Factor, Stop, diagonal, gram};
-use crate::gram::Basis;
-use crate::kernel::Kernel;
+use crate::gram::{Arithmetic, Basis};
+use crate::kernel::{Form, Kernel};
 use crate::points::Points;
 use crate::random::Random;
 use crate::scatter::Scatter;
@@ -85,9 +85,16 @@ impl Span {
         let trace: f64 = diagonal(kernel, points)?.iter().sum();
         let n = points.n() as f64;
 
-        let whiten = ill_conditioned(l.as_ref());
+        let condition = condition(l.as_ref());
+        let whiten = f64::EPSILON * condition > LOSS;
         check(watch, "covariance", 0.0)?;
-        let (mut c, sums) = covariance(&basis, points, whiten.then_some(l.as_ref()), watch);
+        let (mut c, sums) = match whiten {
+            true => covariance::<f64>(&basis, points, Rows::Whitened(l.as_ref()), watch),
+            false if single_is_enough(kernel, points.n(), m, condition) => {
+                covariance::<f32>(&basis, points, Rows::Less(mean_value(l.as_ref())), watch)
+            }
+            false => covariance::<f64>(&basis, points, Rows::Less(0.0), watch),
+        };
         check(watch, "covariance", 1.0)?;
         let mut mean = Mat::from_fn(m, 1, |i, _| sums[i] / n);
         if !whiten {
@@ -231,9 +238,28 @@ fn spread(l: &Mat<f64>) -> f64 {
     low / high
 }
 
-/// Whether `L⁻¹ (Σ k kᵀ) L⁻ᵀ` would lose more than seven of sixteen digits, so that each row has to be multiplied by
-/// `L⁻ᵀ` first: the loss is the condition of `K_zz`, its smallest eigenvalue found by inverse iteration.
-fn ill_conditioned(l: MatRef<f64>) -> bool {
+/// `L⁻¹ (Σ k kᵀ) L⁻ᵀ` must not lose more than seven of sixteen digits: else each row is multiplied by `L⁻ᵀ` first.
+const LOSS: f64 = 1e-9;
+
+/// Rows and points from which 32-bit kernel values and products are considered, and the condition up to which they are
+/// taken (docs/decisions/0018): the rounding of so many rows averages out.
+const SINGLE: (usize, usize) = (50_000, 100);
+const SINGLE_CONDITION: f64 = 2e6;
+
+/// Whether 32 bits are enough for `Σ k kᵀ`: values between −1 and 1 of many rows, points that are well apart.
+fn single_is_enough(kernel: &Arc<dyn Kernel>, n: usize, m: usize, condition: f64) -> bool {
+    let bounded = matches!(kernel.form(), Form::Gaussian { .. } | Form::Manhattan { .. } | Form::Cosine);
+    bounded && kernel.conformal().is_none() && n >= SINGLE.0 && m >= SINGLE.1 && condition <= SINGLE_CONDITION
+}
+
+/// The mean of `K_zz = L Lᵀ`.
+fn mean_value(l: MatRef<f64>) -> f64 {
+    let m = l.nrows();
+    (0..m).map(|j| l.col(j).subrows(j, m - j).sum().powi(2)).sum::<f64>() / (m * m) as f64
+}
+
+/// The condition of `K_zz`: its trace over its smallest eigenvalue, found by inverse iteration.
+fn condition(l: MatRef<f64>) -> f64 {
     let trace: f64 = (0..l.nrows()).map(|i| l.row(i).squared_norm_l2()).sum();
     let mut random = Random::new(0, 9);
     let mut x = Mat::from_fn(l.nrows(), 1, |_, _| random.normal());
@@ -245,26 +271,35 @@ fn ill_conditioned(l: MatRef<f64>) -> bool {
         dense::solve_lower_transposed(l, x.as_mut());
         growth = x.norm_l2();
     }
-    f64::EPSILON * trace * growth > 1e-9
+    trace * growth
 }
 
-/// `Σ_j k_j k_jᵀ` and `Σ_j k_j`, with `k_j = k_z(x_j)`, or `L⁻¹ k_z(x_j)` if `l` is given.
-fn covariance(basis: &Basis, points: &Points, l: Option<MatRef<f64>>, watch: &dyn Watch) -> (Mat<f64>, Vec<f64>) {
+/// What is summed over the rows.
+enum Rows<'a> {
+    /// `k_z(x_j) − s` for some constant s, which is put back in the end: what all values have in common would cost the
+    /// digits in which they differ.
+    Less(f64),
+    /// `L⁻¹ k_z(x_j)`
+    Whitened(MatRef<'a, f64>),
+}
+
+/// `Σ_j k_j k_jᵀ` and `Σ_j k_j`, with `k_j = k_z(x_j)` or `L⁻¹ k_z(x_j)`, in the arithmetic of E.
+fn covariance<E: Arithmetic>(basis: &Basis, points: &Points, how: Rows, watch: &dyn Watch) -> (Mat<f64>, Vec<f64>) {
     let m = basis.points().n();
     let n = points.n();
     let done = AtomicUsize::new(0);
     let stopped = AtomicBool::new(false);
     let sum = blocks::sum(
         n,
-        || Scatter::new(m),
+        || Scatter::<E>::new(m),
         |sum, rows| {
             if stopped.load(Ordering::Relaxed) {
                 return;
             }
             let x = points.slice(rows.clone());
-            match l {
-                None => sum.add_kernel(basis, &x),
-                Some(l) => {
+            match how {
+                Rows::Less(shift) => sum.add_kernel(basis, &x, shift),
+                Rows::Whitened(l) => {
                     let mut k = Mat::zeros(rows.len(), m);
                     basis.block(&x, k.as_mut());
                     dense::divide_by_transposed(k.as_mut(), l);
@@ -278,7 +313,17 @@ fn covariance(basis: &Basis, points: &Points, l: Option<MatRef<f64>>, watch: &dy
         },
         |sum, other| sum.merge(&other),
     );
-    sum.into_parts()
+    let (mut c, mut sums) = sum.into_parts();
+    if let Rows::Less(shift) = how
+        && shift != 0.0
+    {
+        let all = n as f64 * shift;
+        for j in 0..m {
+            (0..m).for_each(|i| c[(i, j)] += shift * (sums[i] + sums[j] + all));
+        }
+        sums.iter_mut().for_each(|sum| *sum += all);
+    }
+    (c, sums)
 }
 
 #[cfg(test)]
@@ -306,8 +351,8 @@ mod tests {
         let (kept, l) = independent(&kernel, &support, &()).unwrap();
         assert_eq!(kept.len(), 10);
         let basis = Basis::new(kernel, support);
-        let (rows, _) = covariance(&basis, &points, Some(l.as_ref()), &());
-        let (mut sum, _) = covariance(&basis, &points, None, &());
+        let (rows, _) = covariance::<f64>(&basis, &points, Rows::Whitened(l.as_ref()), &());
+        let (mut sum, _) = covariance::<f64>(&basis, &points, Rows::Less(0.0), &());
         dense::whiten(l.as_ref(), &mut sum);
         for j in 0..10 {
             for i in j..10 {

@@ -223,7 +223,7 @@ impl Ranking {
 fn kept_scatter(factor: &Factor, mean: &[f64], rows: &[usize]) -> Mat<f64> {
     let sum = blocks::sum(
         rows.len(),
-        || Scatter::new(mean.len()),
+        || Scatter::<f64>::new(mean.len()),
         |sum, part| {
             let mut f = factor.rows_of(&rows[part]);
             mean.iter().enumerate().for_each(|(k, mean)| f.col_mut(k).iter_mut().for_each(|v| *v -= mean));
