@@ -46,16 +46,77 @@ pub(crate) struct Expansion {
     pub trace: f64,
 }
 
-/// The best `q` components in the span of `support`, over all rows of `points`.
-pub(crate) fn ritz(
-    kernel: &Arc<dyn Kernel>,
+/// What the best `q` components in the span of `skeleton` capture of `points`, to four digits or so: enough to choose.
+pub(crate) fn roughly_captured(
+    skeleton: &Skeleton,
     points: &Points,
-    support: &Points<'static>,
     q: usize,
     center: bool,
     watch: &dyn Watch,
-) -> Result<Expansion> {
-    Span::new(kernel, points, support, center, watch)?.best(q)
+) -> Result<f64> {
+    let span = skeleton.span(points, center, ROUGH, watch)?;
+    let accuracy = Accuracy { tolerance: 1e-3, trace: span.trace, ..Accuracy::default() };
+    Ok(top(&span.c, q, accuracy, 0, watch)?.values.iter().sum())
+}
+
+/// Independent points of a support and the Cholesky factor of their kernel matrix: all that is known of a span before any
+/// other row is looked at.
+pub(crate) struct Skeleton {
+    kept: Vec<usize>,
+    basis: Basis,
+    l: Mat<f64>,
+    /// Of the kernel matrix.
+    condition: f64,
+}
+
+impl Skeleton {
+    pub(crate) fn new(kernel: &Arc<dyn Kernel>, support: &Points<'static>, watch: &dyn Watch) -> Result<Skeleton> {
+        let (kept, l) = independent(kernel, support, watch)?;
+        let basis = Basis::new(kernel.clone(), support.select(&kept));
+        Ok(Skeleton { kept, basis, condition: condition(l.as_ref()), l })
+    }
+
+    /// The span over all rows of `points`; where there are `single` of them, 32 bits may do for the sum.
+    pub(crate) fn span(&self, points: &Points, center: bool, single: usize, watch: &dyn Watch) -> Result<Span> {
+        let Skeleton { kept, basis, l, condition } = self;
+        let m = kept.len();
+        let trace: f64 = diagonal(basis.kernel(), points)?.iter().sum();
+        let n = points.n() as f64;
+        let whiten = f64::EPSILON * condition > LOSS;
+        check(watch, "covariance", 0.0)?;
+        let (mut c, sums) = match whiten {
+            true => covariance::<f64>(basis, points, Rows::Whitened(l.as_ref()), watch),
+            false if points.n() >= single && self.single_is_enough() => {
+                covariance::<f32>(basis, points, Rows::Less(mean_value(l.as_ref())), watch)
+            }
+            false => covariance::<f64>(basis, points, Rows::Less(0.0), watch),
+        };
+        check(watch, "covariance", 1.0)?;
+        let mut mean = Mat::from_fn(m, 1, |i, _| sums[i] / n);
+        if !whiten {
+            dense::whiten(l.as_ref(), &mut c);
+            dense::solve_lower(l.as_ref(), mean.as_mut());
+        }
+        let residual_trace = (trace - dense::trace(&c)).max(0.0);
+        if !center {
+            mean.fill(0.0);
+        }
+        for j in 0..m {
+            for i in j..m {
+                c[(i, j)] -= n * mean[(i, 0)] * mean[(j, 0)];
+            }
+        }
+        dense::mirror(&mut c);
+        Ok(Span { kept: kept.clone(), l: l.clone(), c, mean, residual_trace, trace })
+    }
+
+    /// Whether 32 bits are enough for `Σ k kᵀ`: values between −1 and 1, points that are well apart.
+    fn single_is_enough(&self) -> bool {
+        let kernel = self.basis.kernel();
+        let bounded = matches!(kernel.form(), Form::Gaussian { .. } | Form::Manhattan { .. } | Form::Cosine);
+        let many = self.kept.len() >= SINGLE_POINTS;
+        bounded && kernel.conformal().is_none() && many && self.condition <= SINGLE_CONDITION
+    }
 }
 
 /// The span of a support, in coordinates `y = Lᵀ a` that are orthonormal in feature space (`K_zz = L Lᵀ`).
@@ -79,39 +140,7 @@ impl Span {
         center: bool,
         watch: &dyn Watch,
     ) -> Result<Span> {
-        let (kept, l) = independent(kernel, support, watch)?;
-        let m = kept.len();
-        let basis = Basis::new(kernel.clone(), support.select(&kept));
-        let trace: f64 = diagonal(kernel, points)?.iter().sum();
-        let n = points.n() as f64;
-
-        let condition = condition(l.as_ref());
-        let whiten = f64::EPSILON * condition > LOSS;
-        check(watch, "covariance", 0.0)?;
-        let (mut c, sums) = match whiten {
-            true => covariance::<f64>(&basis, points, Rows::Whitened(l.as_ref()), watch),
-            false if single_is_enough(kernel, points.n(), m, condition) => {
-                covariance::<f32>(&basis, points, Rows::Less(mean_value(l.as_ref())), watch)
-            }
-            false => covariance::<f64>(&basis, points, Rows::Less(0.0), watch),
-        };
-        check(watch, "covariance", 1.0)?;
-        let mut mean = Mat::from_fn(m, 1, |i, _| sums[i] / n);
-        if !whiten {
-            dense::whiten(l.as_ref(), &mut c);
-            dense::solve_lower(l.as_ref(), mean.as_mut());
-        }
-        let residual_trace = (trace - dense::trace(&c)).max(0.0);
-        if !center {
-            mean.fill(0.0);
-        }
-        for j in 0..m {
-            for i in j..m {
-                c[(i, j)] -= n * mean[(i, 0)] * mean[(j, 0)];
-            }
-        }
-        dense::mirror(&mut c);
-        Ok(Span { kept, l, c, mean, residual_trace, trace })
+        Skeleton::new(kernel, support, watch)?.span(points, center, SINGLE_ROWS, watch)
     }
 
     /// The best `q` components.
@@ -242,15 +271,12 @@ fn spread(l: &Mat<f64>) -> f64 {
 const LOSS: f64 = 1e-9;
 
 /// Rows and points from which 32-bit kernel values and products are considered, and the condition up to which they are
-/// taken (docs/decisions/0018): the rounding of so many rows averages out.
-const SINGLE: (usize, usize) = (50_000, 100);
+/// taken: the rounding of so many rows averages out (docs/decisions/0018).
+pub(crate) const SINGLE_ROWS: usize = 50_000;
+const SINGLE_POINTS: usize = 100;
 const SINGLE_CONDITION: f64 = 2e6;
-
-/// Whether 32 bits are enough for `Σ k kᵀ`: values between −1 and 1 of many rows, points that are well apart.
-fn single_is_enough(kernel: &Arc<dyn Kernel>, n: usize, m: usize, condition: f64) -> bool {
-    let bounded = matches!(kernel.form(), Form::Gaussian { .. } | Form::Manhattan { .. } | Form::Cosine);
-    bounded && kernel.conformal().is_none() && n >= SINGLE.0 && m >= SINGLE.1 && condition <= SINGLE_CONDITION
-}
+/// Rows from which they are where a few digits are enough.
+const ROUGH: usize = 1000;
 
 /// The mean of `K_zz = L Lᵀ`.
 fn mean_value(l: MatRef<f64>) -> f64 {
@@ -340,7 +366,7 @@ mod tests {
         let points = toys::parabola(0);
         let kernel = kernel::build(&Spec::new("rbf"), &points, 0).unwrap();
         let support = points.select(&[0, 1, 2]);
-        assert_eq!(ritz(&kernel, &points, &support, 2, true, &Impatient).err(), Some(Error::Interrupted));
+        assert_eq!(Span::new(&kernel, &points, &support, true, &Impatient).err(), Some(Error::Interrupted));
     }
 
     #[test]
@@ -359,5 +385,52 @@ mod tests {
                 assert!((rows[(i, j)] - sum[(i, j)]).abs() < 1e-7 * rows[(0, 0)], "{i} {j}");
             }
         }
+    }
+
+    /// Many rows in four columns and some points among them.
+    fn many() -> (Points<'static>, Points<'static>) {
+        let mut random = Random::new(1, 80);
+        let points = Points::new(4, (0..4 * 20_000).map(|_| random.normal()).collect::<Vec<_>>()).unwrap();
+        let support = points.select(&(0..SINGLE_POINTS).collect::<Vec<_>>());
+        (points, support)
+    }
+
+    #[test]
+    fn sums_in_32_bits_keep_six_digits_and_their_bits_on_any_pool() {
+        let (points, support) = many();
+        for (kernel, center) in [("rbf,gamma=0.3", true), ("rbf,gamma=0.3", false), ("laplacian", true)] {
+            let kernel = kernel::build(&kernel.parse().unwrap(), &points, 0).unwrap();
+            let skeleton = Skeleton::new(&kernel, &support, &()).unwrap();
+            assert!(skeleton.single_is_enough(), "{}", skeleton.condition);
+            let span = |single: usize| skeleton.span(&points, center, single, &()).unwrap();
+            let on = |threads| {
+                let pool = rayon::ThreadPoolBuilder::new().num_threads(threads).build().unwrap();
+                pool.install(|| span(0))
+            };
+            let (single, double) = (on(1), span(usize::MAX));
+            assert_eq!(single.c, on(3).c);
+            assert!(single.c != double.c, "32 bits were not taken");
+            assert!((single.residual_trace - double.residual_trace).abs() < 1e-5 * double.trace);
+            let (single, double) = (single.best(5).unwrap(), double.best(5).unwrap());
+            for (a, b) in single.values.iter().zip(&double.values) {
+                assert!((a / b - 1.0).abs() < 1e-6, "{a} {b}");
+            }
+            for (a, b) in single.means.iter().zip(&double.means) {
+                assert!((a - b).abs() < 1e-6, "{a} {b}");
+            }
+        }
+    }
+
+    #[test]
+    fn neither_large_values_nor_close_points_are_summed_in_32_bits() {
+        let (points, support) = many();
+        let enough = |kernel: &str, support: &Points<'static>| {
+            let kernel = kernel::build(&kernel.parse().unwrap(), &points, 0).unwrap();
+            Skeleton::new(&kernel, support, &()).unwrap().single_is_enough()
+        };
+        assert!(enough("rbf,gamma=0.3", &support));
+        assert!(!enough("rbf,gamma=0.3", &support.select(&(1..SINGLE_POINTS).collect::<Vec<_>>())));
+        assert!(!enough("rbf,gamma=0.001", &support));
+        assert!(!enough("polynomial,degree=6", &support));
     }
 }

@@ -30,7 +30,7 @@ use crate::kernel::Kernel;
 use crate::points::Points;
 use crate::random::Random;
 use crate::spec::Spec;
-use crate::spectrum::{Expansion, ritz};
+use crate::spectrum::{Expansion, Span};
 use crate::watch::{Watch, check};
 
 /// Rows that are seen while points move.
@@ -247,7 +247,7 @@ impl<'a> Problem<'a> {
 
     /// The best components in the span of Z: W(Z) is what they capture.
     fn best(&self, z: &Points<'static>) -> Result<Expansion> {
-        ritz(self.kernel, &self.x, z, self.q, self.center, &())
+        Span::new(self.kernel, &self.x, z, self.center, &())?.best(self.q)
     }
 
     /// ∂W/∂Z at the best components, in the order of Z's values, each per unit of its column.

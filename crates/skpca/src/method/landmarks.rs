@@ -24,7 +24,7 @@ use crate::points::Points;
 use crate::random::Random;
 use crate::reference::Reference;
 use crate::spec::Spec;
-use crate::spectrum::{Expansion, ritz};
+use crate::spectrum::{Expansion, SINGLE_ROWS, Skeleton, roughly_captured};
 use crate::watch::Watch;
 
 /// Pivots are drawn among at least this many rows, or as many a pivot, if there are so many.
@@ -50,9 +50,9 @@ impl Method for Landmarks {
         let task = &*task;
         let (support, expansion) = match task.aim() {
             Target::Support(m) => {
-                let support = better(task, m)?;
-                let expansion = task.expansion(&support, None)?;
-                (support, expansion)
+                let (support, skeleton) = better(task, m)?;
+                let span = skeleton.span(task.points, task.center, SINGLE_ROWS, task.watch)?;
+                (support, span.best(task.q)?)
             }
             Target::Fidelity(fidelity) => smallest(task, fidelity)?,
         };
@@ -90,7 +90,7 @@ fn pivots(kernel: &Arc<dyn Kernel>, points: &Points, m: usize, seed: u64, watch:
 
 /// The pivots, or as many rows drawn uniformly, whichever captures more on a sample of rows: pivots win on most
 /// tables, a uniform draw where variance is spread evenly and the pivots run after outliers.
-fn better(task: &Task, m: usize) -> Result<Vec<usize>> {
+fn better(task: &Task, m: usize) -> Result<(Vec<usize>, Skeleton)> {
     let Task { kernel, points, q, center, seed, watch, .. } = *task;
     let n = points.n();
     // The reference is needed later, unless it is there. Made beside the pivots it costs less: both leave threads idle at times.
@@ -103,16 +103,20 @@ fn better(task: &Task, m: usize) -> Result<Vec<usize>> {
     if let Some(reference) = reference {
         let _ = task.reference.set(Rc::new(reference));
     }
+    let skeleton = |rows: &[usize]| Skeleton::new(kernel, &points.select(rows), watch);
     if pivots.len() == n {
-        return Ok(pivots);
+        let all = skeleton(&pivots)?;
+        return Ok((pivots, all));
     }
     let uniform = Random::new(seed, 10).sample(n, pivots.len());
     let sample = points.select(&Random::new(seed, 11).sample(n, JUDGES.max(JUDGES_A_POINT * m)));
-    let captured = |rows: &[usize]| -> Result<f64> {
-        Ok(ritz(kernel, &sample, &points.select(rows), q, center, watch)?.values.iter().sum())
+    let judged = |rows: Vec<usize>| -> Result<(f64, (Vec<usize>, Skeleton))> {
+        let skeleton = skeleton(&rows)?;
+        Ok((roughly_captured(&skeleton, &sample, q, center, watch)?, (rows, skeleton)))
     };
-    let (by_pivots, by_uniform) = rayon::join(|| captured(&pivots), || captured(&uniform));
-    Ok(if by_pivots? >= by_uniform? { pivots } else { uniform })
+    let (by_pivots, by_uniform) = rayon::join(|| judged(pivots), || judged(uniform));
+    let (by_pivots, by_uniform) = (by_pivots?, by_uniform?);
+    Ok(if by_pivots.0 >= by_uniform.0 { by_pivots.1 } else { by_uniform.1 })
 }
 
 /// The fewest pivots, in the order they are drawn, whose span holds the fidelity.
