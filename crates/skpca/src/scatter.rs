@@ -107,12 +107,21 @@ impl<E: Arithmetic> Scatter<E> {
     fn copy(&mut self, a: usize, rows: usize) {
         let (width, height) = (self.tiles.points, self.tiles.rows);
         let lanes = &self.lanes[a * rows * height..][..rows * height];
-        for j in a * height..((a + 1) * height).min(self.m) {
+        let mut j = a * height;
+        while j < ((a + 1) * height).min(self.m) {
             let (lane, point) = (j % height, j % width);
+            // Lanes that lie side by side on the other side too: the tiles have even sizes.
+            let side_by_side = (width - point).min(height - lane).min(self.m - j);
             let other = &mut self.other[j / width * rows * width..][..rows * width];
-            for (to, from) in other.chunks_exact_mut(width).zip(lanes.chunks_exact(height)) {
-                to[point] = from[lane];
+            let strips = other.chunks_exact_mut(width).zip(lanes.chunks_exact(height));
+            let strips = strips.map(|(to, from)| (&mut to[point..], &from[lane..]));
+            match side_by_side {
+                6 => strips.for_each(|(to, from)| first::<E, 6>(to, from)),
+                4 => strips.for_each(|(to, from)| first::<E, 4>(to, from)),
+                2 => strips.for_each(|(to, from)| first::<E, 2>(to, from)),
+                count => strips.for_each(|(to, from)| to[..count].copy_from_slice(&from[..count])),
             }
+            j += side_by_side;
         }
     }
 
@@ -133,6 +142,12 @@ impl<E: Arithmetic> Scatter<E> {
         let c = Mat::from_fn(self.m, self.m, |i, j| value(i.max(j), i.min(j)));
         (c, self.totals[..self.m].to_vec())
     }
+}
+
+/// Copies the first N values, whose number the compiler knows.
+fn first<E: Copy, const N: usize>(to: &mut [E], from: &[E]) {
+    let (Some(to), Some(from)) = (to.first_chunk_mut::<N>(), from.first_chunk::<N>()) else { return };
+    *to = *from;
 }
 
 #[cfg(test)]
