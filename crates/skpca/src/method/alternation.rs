@@ -97,17 +97,11 @@ const JOIN: usize = 30;
 /// Rows that join are no more alike than this cosine in feature space.
 const ALIKE: f64 = 0.95;
 
-/// P, orthonormal, and T P.
-#[derive(Clone)]
-pub(super) struct Goal {
-    pub p: Vectors,
-    tp: Vectors,
-}
-
 /// A minimum, or where the search for it ended.
 #[derive(Clone)]
 pub(super) struct State {
-    pub goal: Goal,
+    /// Orthonormal.
+    pub p: Vectors,
     /// w × q over the working set.
     pub a: Mat<f64>,
     pub objective: f64,
@@ -175,21 +169,17 @@ impl<'a> Alternation<'a> {
         Alternation { space, scheme, twins, watch, near: None, rows: Vec::new(), squares: Vec::new(), atoms, gram }
     }
 
-    pub(super) fn goal(&self, p: Vectors) -> Goal {
-        Goal { tp: self.space.scatter(&p), p }
-    }
-
     /// The largest useful penalty at P: from there on nothing is selected.
-    pub(super) fn largest_penalty(&self, goal: &Goal) -> f64 {
-        let pulls = self.pulls(&goal.tp, &vec![1.0; self.groups(goal.p.count()).len()]);
+    pub(super) fn largest_penalty(&self, p: &Vectors) -> f64 {
+        let pulls = self.pulls(&self.space.scatter(p), &vec![1.0; self.groups(p.count()).len()]);
         pulls.into_iter().fold(0.0, f64::max)
     }
 
     /// Minimises at `penalties`, one a group of columns, with P from `start`; coefficients found before, at other
     /// penalties, are a good start too.
-    pub(super) fn solve(&mut self, start: &Goal, penalties: &[f64], warm: Option<&State>) -> Result<State> {
+    pub(super) fn solve(&mut self, start: &Vectors, penalties: &[f64], warm: Option<&State>) -> Result<State> {
         let mut sizes =
-            warm.map_or_else(|| vec![Vec::new(); self.groups(start.p.count()).len()], |state| state.sizes.clone());
+            warm.map_or_else(|| vec![Vec::new(); self.groups(start.count()).len()], |state| state.sizes.clone());
         let Scheme { gap, rounds, .. } = self.scheme;
         let tight = Effort { rounds, moved: gap.sqrt(), change: 0.1 * gap, gap, certified: true };
         let loose = Effort { rounds, gap: gap.max(LOOSE.gap), ..LOOSE };
@@ -203,15 +193,15 @@ impl<'a> Alternation<'a> {
         // Then those that matter when it has nearly settled.
         let rough = self.grown(start, penalties, sizes, loose)?;
         let left = rounds.saturating_sub(rough.rounds);
-        let mut state = self.grown(&rough.goal, penalties, rough.sizes, Effort { rounds: left, ..tight })?;
+        let mut state = self.grown(&rough.p, penalties, rough.sizes, Effort { rounds: left, ..tight })?;
         state.rounds += rough.rounds;
         Ok(state)
     }
 
-    fn once(&self, start: &Goal, penalties: &[f64], sizes: &[Vec<f64>], effort: Effort) -> Result<State> {
+    fn once(&self, start: &Vectors, penalties: &[f64], sizes: &[Vec<f64>], effort: Effort) -> Result<State> {
         match self.scheme.sequential {
             true => self.one_by_one(start, penalties, sizes, effort),
-            false => self.alternate(start, &start.p.columns(0..0), penalties, sizes, effort),
+            false => self.alternate(start, &start.columns(0..0), penalties, sizes, effort),
         }
     }
 
@@ -219,17 +209,17 @@ impl<'a> Alternation<'a> {
     /// all rows only those that were near to joining are looked at.
     fn grown(
         &mut self,
-        start: &Goal,
+        start: &Vectors,
         penalties: &[f64],
         mut sizes: Vec<Vec<f64>>,
         mut effort: Effort,
     ) -> Result<State> {
-        let mut goal = start.clone();
+        let mut p = start.clone();
         let mut taken = 0;
         for pass in 1.. {
             check(self.watch, "working set", pass as f64 / PASSES as f64)?;
             sizes.iter_mut().for_each(|sizes| sizes.resize(self.rows.len(), 0.0));
-            let mut state = self.once(&goal, penalties, &sizes, effort)?;
+            let mut state = self.once(&p, penalties, &sizes, effort)?;
             taken += state.rounds;
             effort.rounds = effort.rounds.saturating_sub(state.rounds);
             let outside = self.look(&mut state, penalties, effort);
@@ -242,7 +232,7 @@ impl<'a> Alternation<'a> {
                 state.rounds = taken;
                 return Ok(state);
             }
-            (goal, sizes) = (state.goal, state.sizes);
+            (p, sizes) = (state.p, state.sizes);
         }
         unreachable!("the loop returns")
     }
@@ -273,33 +263,32 @@ impl<'a> Alternation<'a> {
     }
 
     /// Algorithm 1's order: each component alternates until it settles, orthogonal to those before it.
-    fn one_by_one(&self, start: &Goal, penalties: &[f64], sizes: &[Vec<f64>], effort: Effort) -> Result<State> {
-        let mut p = start.p.columns(0..0);
+    fn one_by_one(&self, start: &Vectors, penalties: &[f64], sizes: &[Vec<f64>], effort: Effort) -> Result<State> {
+        let mut p = start.columns(0..0);
         let (mut all, mut taken, mut converged) = (Vec::new(), 0, true);
-        for k in 0..start.p.count() {
-            let column = start.p.columns(k..k + 1);
-            let own = self.goal(polar(self.space, &column, &column, &p)?.0);
+        for k in 0..start.count() {
+            let column = start.columns(k..k + 1);
+            let own = polar(self.space, &column, &column, &p)?.0;
             let state = self.alternate(&own, &p, &penalties[k..k + 1], &sizes[k..k + 1], effort)?;
-            p = p.beside(&state.goal.p);
+            p = p.beside(&state.p);
             all.extend(state.sizes);
             taken = taken.max(state.rounds);
             converged &= state.converged;
         }
-        Ok(self.state(self.goal(p), penalties, &all, taken, converged))
+        Ok(self.state(p, penalties, &all, taken, converged))
     }
 
     /// P-steps with momentum, which is dropped when the objective rises; then a last A-step at the P that is returned.
     fn alternate(
         &self,
-        start: &Goal,
+        start: &Vectors,
         before: &Vectors,
         penalties: &[f64],
         sizes: &[Vec<f64>],
         effort: Effort,
     ) -> Result<State> {
         let tight = 1e-2 * self.scheme.gap;
-        let mut goal = start.clone();
-        let mut previous = goal.p.clone();
+        let (mut p, mut previous) = (start.clone(), start.clone());
         let mut sizes = sizes.to_vec();
         let (mut best, mut momentum, mut taken) = (f64::INFINITY, 0.0, 0);
         // With P fixed there is nothing to settle; rounds that are used up are another matter.
@@ -309,39 +298,33 @@ impl<'a> Alternation<'a> {
             check(self.watch, "alternation", taken as f64 / effort.rounds as f64)?;
             let ahead = match momentum > 0.0 {
                 true => {
-                    let further = goal.p.plus(momentum / (momentum + 3.0), &goal.p.plus(-1.0, &previous));
-                    self.goal(polar(self.space, &further, &goal.p, before)?.0)
+                    let further = p.plus(momentum / (momentum + 3.0), &p.plus(-1.0, &previous));
+                    polar(self.space, &further, &p, before)?.0
                 }
-                false => goal.clone(),
+                false => p.clone(),
             };
             let (a, tried) = self.coefficients(&ahead, penalties, &sizes, tight);
             let tv = self.space.scatter(&self.combination(&a));
-            let (next, nuclear) = polar(self.space, &tv, &ahead.p, before)?;
+            let (next, nuclear) = polar(self.space, &tv, &ahead, before)?;
             let objective = self.without_p(&a, penalties) - nuclear;
             if momentum > 0.0 && objective > best {
                 momentum = 0.0;
                 continue;
             }
-            settled = next.plus(-1.0, &ahead.p).norm() <= effort.moved * (next.count() as f64).sqrt()
+            settled = next.plus(-1.0, &ahead).norm() <= effort.moved * (next.count() as f64).sqrt()
                 && best - objective <= effort.change * objective.abs();
-            previous = std::mem::replace(&mut goal, self.goal(next)).p;
-            (sizes, best) = (tried, objective);
+            (previous, p, sizes, best) = (p, next, tried, objective);
             momentum += 1.0;
         }
-        Ok(self.state(goal, penalties, &sizes, taken, settled))
+        Ok(self.state(p, penalties, &sizes, taken, settled))
     }
 
     /// A last A-step.
-    fn state(&self, goal: Goal, penalties: &[f64], sizes: &[Vec<f64>], rounds: usize, converged: bool) -> State {
-        let (a, sizes) = self.coefficients(&goal, penalties, sizes, 0.1 * self.scheme.gap);
-        let explained = inner(&a, &self.correlations(&goal));
+    fn state(&self, p: Vectors, penalties: &[f64], sizes: &[Vec<f64>], rounds: usize, converged: bool) -> State {
+        let (a, sizes) = self.coefficients(&p, penalties, sizes, 0.1 * self.scheme.gap);
+        let explained = inner(&a, &self.space.along(self.atoms.as_ref(), &p).0);
         let objective = self.without_p(&a, penalties) - explained;
-        State { goal, a, objective, gap: f64::INFINITY, rounds, converged, sizes }
-    }
-
-    /// C over the working set.
-    fn correlations(&self, goal: &Goal) -> Mat<f64> {
-        self.space.values(&self.rows, self.atoms.as_ref(), &goal.tp)
+        State { p, a, objective, gap: f64::INFINITY, rounds, converged, sizes }
     }
 
     /// `V = FᵀA`
@@ -352,17 +335,17 @@ impl<'a> Alternation<'a> {
     /// The A-step: A and η.
     fn coefficients(
         &self,
-        goal: &Goal,
+        p: &Vectors,
         penalties: &[f64],
         sizes: &[Vec<f64>],
         tolerance: f64,
     ) -> (Mat<f64>, Vec<Vec<f64>>) {
-        let c = self.correlations(goal);
+        let (c, squares) = self.space.along(self.atoms.as_ref(), p);
         let groups = self.groups(c.ncols());
         let answers: Vec<lasso::Answer> = (0..groups.len())
             .into_par_iter()
             .map(|g| {
-                let squared = goal.p.inner(&goal.tp, groups[g].clone());
+                let squared = squares[groups[g].clone()].iter().sum();
                 let correlations = c.as_ref().subcols(groups[g].start, groups[g].len());
                 let problem = Problem { gram: self.gram.as_ref(), correlations, squared, penalty: penalties[g] };
                 problem.solve(sizes[g].clone(), tolerance, STEPS)
@@ -393,9 +376,9 @@ impl<'a> Alternation<'a> {
 
     /// Sets the gap over all rows, or over the working set and those `near` it.
     fn certify(&self, state: &mut State, penalties: &[f64], near: Option<&Near>) -> Look {
-        let (p, a) = (&state.goal.p, &state.a);
+        let (p, a) = (&state.p, &state.a);
         let v = self.combination(a);
-        let left = state.goal.tp.plus(-1.0, &self.space.scatter(&v));
+        let left = self.space.scatter(&p.plus(-1.0, &v));
         let (features, _) = self.scheme.ridge.both();
         let y = left.plus(-features, &v);
         let groups = self.groups(p.count());
@@ -626,15 +609,14 @@ mod tests {
                 for rounds in [0, 2, 500] {
                     let scheme = Scheme { shape, ridge, gap: 1e-6, rounds, sequential };
                     let mut problem = Alternation::new(space, scheme, None, &());
-                    let start = problem.goal(start.clone());
-                    let penalty = 0.1 * problem.largest_penalty(&start);
+                    let penalty = 0.1 * problem.largest_penalty(start);
                     let groups = if shape == Shape::Rows { 1 } else { 3 };
-                    let state = problem.solve(&start, &vec![penalty; groups], None).unwrap();
+                    let state = problem.solve(start, &vec![penalty; groups], None).unwrap();
                     let mut a = Mat::zeros(f.nrows(), 3);
                     for (w, &row) in problem.rows.iter().enumerate() {
                         (0..3).for_each(|k| a[(row, k)] = state.a[(w, k)]);
                     }
-                    let p = coordinates(&state.goal.p);
+                    let p = coordinates(&state.p);
                     let (gap, objective) = recomputed(f, t, &a, &p, ridge, shape, penalty);
                     let case = format!("{shape:?} {ridge:?} {rounds} {sequential}");
                     assert!((gap - state.gap).abs() < 1e-9 && gap <= 1e-6, "{case}: {gap} {}", state.gap);
@@ -668,7 +650,7 @@ mod tests {
         let (shape, ridge) = (Shape::Entries, Ridge::Coefficients(0.5));
         let scheme = Scheme { shape, ridge, gap: 1e-6, rounds: 100, sequential: false };
         let mut problem = Alternation::new(&space, scheme, Some(Twins::of(&points)), &());
-        let start = problem.goal(space.vectors(pairs.vectors));
+        let start = space.vectors(pairs.vectors);
         let penalty = 0.1 * problem.largest_penalty(&start);
         let state = problem.solve(&start, &[penalty; 2], None).unwrap();
         assert!(problem.rows.iter().all(|row| *row < 100), "the first of each: {:?}", problem.rows);
@@ -677,7 +659,7 @@ mod tests {
             (0..4).for_each(|copy| (0..2).for_each(|k| a[(row + 100 * copy, k)] = state.a[(w, k)] / 4.0));
         }
         let f = factor.rows_of(&(0..400).collect::<Vec<_>>());
-        let (gap, objective) = recomputed(&f, &t, &a, state.goal.p.coordinates(), ridge, shape, penalty);
+        let (gap, objective) = recomputed(&f, &t, &a, state.p.coordinates(), ridge, shape, penalty);
         assert!((gap - state.gap).abs() < 1e-9 && gap <= 1e-6, "{gap} {}", state.gap);
         assert!((objective / state.objective - 1.0).abs() < 1e-10, "{objective} {}", state.objective);
     }

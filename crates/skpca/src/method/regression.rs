@@ -10,7 +10,7 @@
 use faer::Mat;
 use serde_json::Value;
 
-use super::alternation::{Alternation, Goal, Ridge, Scheme, Shape, State};
+use super::alternation::{Alternation, Ridge, Scheme, Shape, State};
 use super::search::{Found, TRIALS, search};
 use super::space::{FactorSpace, KernelSpace, Space, Vectors};
 use super::twins::Twins;
@@ -142,8 +142,7 @@ impl Regression {
         let twins = (self.kind == Kind::ElasticNet).then(|| Twins::of(task.points));
         let alternation = Alternation::new(space, scheme, twins, task.watch);
         let captured = values.iter().sum();
-        let start = alternation.goal(vectors);
-        let mut path = Path { method: self, task, space, start, captured, ridge, alternation };
+        let mut path = Path { method: self, task, space, start: vectors, captured, ridge, alternation };
         path.run()
     }
 
@@ -159,7 +158,7 @@ struct Path<'a> {
     task: &'a Task<'a>,
     space: &'a dyn Space,
     /// The leading eigenvectors of T …
-    start: Goal,
+    start: Vectors,
     /// … and the sum of their eigenvalues.
     captured: f64,
     ridge: f64,
@@ -237,12 +236,12 @@ impl Path<'_> {
     }
 
     fn groups(&self) -> usize {
-        self.alternation.groups(self.start.p.count()).len()
+        self.alternation.groups(self.start.count()).len()
     }
 
     /// Without a penalty A is any expansion of exact kernel PCA's directions.
     fn unpenalised(&self) -> Result<Candidate> {
-        let (rows, a) = self.space.expansion(&self.start.p);
+        let (rows, a) = self.space.expansion(&self.start);
         let report = Report { gap: Some(0.0), rounds: 0, converged: true, ..Report::default() };
         Ok(Candidate { rows, a, penalties: vec![0.0], report })
     }
@@ -295,7 +294,7 @@ impl Path<'_> {
         let (mut penalty, mut state) = dense;
         for _ in 0..TRIALS {
             penalty /= NUDGE;
-            let start = state.goal.clone();
+            let start = state.p.clone();
             state = self.alternation.solve(&start, &vec![penalty; self.groups()], Some(&state))?;
             let count = self.alternation.used(&state.a).len();
             if count <= m {
@@ -332,7 +331,7 @@ impl Path<'_> {
         let rows: Vec<usize> = used.iter().map(|&w| self.alternation.rows[w]).collect();
         let own = Mat::from_fn(used.len(), state.a.ncols(), |i, k| state.a[(used[i], k)]);
         let own = (!self.method.refit).then_some(own.as_ref());
-        Ok(self.space.captured(&rows, own, self.start.p.count())? / self.captured)
+        Ok(self.space.captured(&rows, own, self.start.count())? / self.captured)
     }
 
     /// The penalties next to the one where `measure` reaches `wanted`, the same for all groups of columns.

@@ -115,6 +115,9 @@ pub(super) trait Space: Sync {
     /// `T v`
     fn scatter(&self, v: &Vectors) -> Vectors;
 
+    /// `⟨φ_i, T v_k⟩` for atoms, and `⟨v_k, T v_k⟩`.
+    fn along(&self, atoms: MatRef<f64>, v: &Vectors) -> (Mat<f64>, Vec<f64>);
+
     /// `⟨φ_i, v_k⟩` for the atoms of `rows`.
     fn values(&self, rows: &[usize], atoms: MatRef<f64>, v: &Vectors) -> Mat<f64>;
 
@@ -177,6 +180,12 @@ impl Space for FactorSpace<'_> {
 
     fn scatter(&self, v: &Vectors) -> Vectors {
         self.vectors(dense::product(self.t.as_ref(), v.x.as_ref()))
+    }
+
+    fn along(&self, atoms: MatRef<f64>, v: &Vectors) -> (Mat<f64>, Vec<f64>) {
+        let tv = self.scatter(v);
+        let squares = (0..v.count()).map(|k| v.inner(&tv, k..k + 1)).collect();
+        (self.values(&[], atoms, &tv), squares)
     }
 
     fn values(&self, _rows: &[usize], atoms: MatRef<f64>, v: &Vectors) -> Mat<f64> {
@@ -315,6 +324,13 @@ impl Space for KernelSpace<'_> {
 
     fn scatter(&self, v: &Vectors) -> Vectors {
         self.vectors(self.centred(v.dual()))
+    }
+
+    /// Without a product with K: `T v` is needed at the atoms only.
+    fn along(&self, atoms: MatRef<f64>, v: &Vectors) -> (Mat<f64>, Vec<f64>) {
+        let y = self.centred(v.dual());
+        let squares = (0..v.count()).map(|k| v.dual().col(k).transpose() * y.col(k)).collect();
+        (dense::product(atoms.transpose(), y.as_ref()), squares)
     }
 
     fn values(&self, rows: &[usize], _atoms: MatRef<f64>, v: &Vectors) -> Mat<f64> {
