@@ -6,6 +6,9 @@ use super::space::{Space, Vectors};
 use crate::dense;
 use crate::error::Result;
 
+/// Products this near to the identity need one correction only.
+const NEARLY: f64 = 1e-7;
+
 /// The orthonormal P that maximises `Σ ⟨p_k, b_k⟩` among those orthogonal to `before`, and the maximum, the nuclear norm
 /// of b there. Directions that b leaves open stay as near to `old` as they can.
 pub(super) fn polar(space: &dyn Space, b: &Vectors, old: &Vectors, before: &Vectors) -> Result<(Vectors, f64)> {
@@ -14,6 +17,16 @@ pub(super) fn polar(space: &dyn Space, b: &Vectors, old: &Vectors, before: &Vect
     let count = squares.iter().take_while(|s| **s > 1e-14 * squares[0] && **s > 0.0).count();
     let nuclear = squares[..count].iter().map(|s| s.sqrt()).sum();
     let scaled = Mat::from_fn(e.nrows(), count, |i, j| e[(i, j)] / squares[j].sqrt());
+    if count == e.ncols() {
+        // Orthonormal but for rounding, whose first order `(3I − PᵀP)/2` takes away.
+        let near = b.times(dense::product(scaled.as_ref(), e.transpose()).as_ref());
+        let products = near.products(&near);
+        let off = |i: usize, j: usize| products[(i, j)] - if i == j { 1.0 } else { 0.0 };
+        if (0..count).all(|j| (0..count).all(|i| off(i, j).abs() < NEARLY)) && before.count() == 0 {
+            let half = |i: usize, j: usize| if i == j { 1.0 } else { 0.0 } - 0.25 * (off(i, j) + off(j, i));
+            return Ok((near.times(Mat::from_fn(count, count, half).as_ref()), nuclear));
+        }
+    }
     let open = old.times(e.as_ref().subcols(count, e.ncols() - count));
     let all = orthonormal(space, &b.times(scaled.as_ref()).beside(&open), before);
     Ok((all.times(e.transpose()), nuclear))
