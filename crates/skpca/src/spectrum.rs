@@ -46,7 +46,7 @@ pub(crate) struct Expansion {
     pub trace: f64,
 }
 
-/// What the best `q` components in the span of `skeleton` capture of `points`, to four digits or so: enough to choose.
+/// What the best `q` components in the span of `skeleton` capture of `points`, to a few digits: enough to choose.
 pub(crate) fn roughly_captured(
     skeleton: &Skeleton,
     points: &Points,
@@ -275,7 +275,7 @@ const LOSS: f64 = 1e-9;
 pub(crate) const SINGLE_ROWS: usize = 50_000;
 const SINGLE_POINTS: usize = 100;
 const SINGLE_CONDITION: f64 = 2e6;
-/// Rows from which they are where a few digits are enough.
+/// Fewer rows will do where spans are only compared with each other.
 const ROUGH: usize = 1000;
 
 /// The mean of `K_zz = L Lᵀ`.

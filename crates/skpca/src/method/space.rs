@@ -20,10 +20,11 @@ use crate::blocks;
 use crate::dense;
 use crate::eigen::{Accuracy, KernelOperator, center_columns, guide_rank, top_of_kernel};
 use crate::error::Result;
-use crate::factor::{Factor, Stop};
+use crate::factor::{Factor, Stop, gram};
 use crate::gram::Basis;
 use crate::kernel::{Form, Kernel};
 use crate::points::Points;
+use crate::spectrum::Span;
 
 /// Vectors of feature space, as columns.
 #[derive(Clone)]
@@ -354,15 +355,12 @@ impl Space for KernelSpace<'_> {
     }
 
     fn captured(&self, rows: &[usize], own: Option<MatRef<f64>>, q: usize) -> Result<f64> {
-        let atoms = self.atoms(rows);
-        let own = own.map_or_else(|| Mat::identity(rows.len(), rows.len()), |own| own.to_owned());
-        let within = |m: Mat<f64>| dense::product(own.transpose(), dense::product(m.as_ref(), own.as_ref()).as_ref());
-        let lengths = within(self.products(rows, atoms.as_ref(), atoms.as_ref()));
-        let (squares, e) = dense::eigen(lengths.as_ref())?;
-        let count = squares.iter().take_while(|v| **v > 1e-12 * squares[0]).count();
-        let frame = Mat::from_fn(e.nrows(), count, |i, j| e[(i, j)] / squares[j].sqrt());
-        let scattered = within(self.scattered(atoms.as_ref(), atoms.as_ref()));
-        let inner = dense::product(frame.transpose(), dense::product(scattered.as_ref(), frame.as_ref()).as_ref());
-        Ok(dense::eigen(inner.as_ref())?.0.iter().take(q).sum())
+        let support = self.points.select(rows);
+        let span = Span::new(self.kernel, self.points, &support, self.center, &())?;
+        let expansion = match own {
+            None => span.best(q)?,
+            Some(own) => span.given(own, || gram(self.kernel, &support))?,
+        };
+        Ok(expansion.captured)
     }
 }
