@@ -20,7 +20,7 @@ use faer::{ColRef, Mat, MatRef, Scale};
 use rayon::prelude::*;
 
 use super::polar::polar;
-use super::space::{Space, Vectors};
+use super::space::{Atoms, Space, Vectors};
 use super::twins::Twins;
 use crate::dense;
 use crate::error::Result;
@@ -122,22 +122,15 @@ struct Look {
     ratios: Vec<f64>,
 }
 
-/// Rows that may join soon, and their atoms.
-struct Near {
-    rows: Vec<usize>,
-    atoms: Mat<f64>,
-}
-
-impl Near {
-    fn new(space: &dyn Space, ratios: &[f64]) -> Near {
-        let mut rows: Vec<usize> = (0..ratios.len()).filter(|&i| ratios[i] > NEARLY).collect();
-        if rows.len() > NEAREST {
-            rows.select_nth_unstable_by(NEAREST, |&i, &j| ratios[j].total_cmp(&ratios[i]).then(i.cmp(&j)));
-            rows.truncate(NEAREST);
-            rows.sort_unstable();
-        }
-        Near { atoms: space.atoms(&rows), rows }
+/// Rows that may join soon, increasing.
+fn nearest(ratios: &[f64]) -> Vec<usize> {
+    let mut rows: Vec<usize> = (0..ratios.len()).filter(|&i| ratios[i] > NEARLY).collect();
+    if rows.len() > NEAREST {
+        rows.select_nth_unstable_by(NEAREST, |&i, &j| ratios[j].total_cmp(&ratios[i]).then(i.cmp(&j)));
+        rows.truncate(NEAREST);
+        rows.sort_unstable();
     }
+    rows
 }
 
 /// The problem on its working set.
@@ -147,13 +140,11 @@ pub(super) struct Alternation<'a> {
     twins: Option<Twins>,
     watch: &'a dyn Watch,
     /// Rows that may join soon, if there are so many that looking at all of them is work.
-    near: Option<Near>,
-    /// The working set: numbers of rows …
-    pub rows: Vec<usize>,
+    near: Option<Atoms>,
+    /// The working set …
+    pub atoms: Atoms,
     /// … their squared lengths …
     squares: Vec<f64>,
-    /// … their atoms …
-    atoms: Mat<f64>,
     /// … and G.
     gram: Mat<f64>,
 }
@@ -165,8 +156,8 @@ impl<'a> Alternation<'a> {
         twins: Option<Twins>,
         watch: &'a dyn Watch,
     ) -> Alternation<'a> {
-        let (atoms, gram) = (space.atoms(&[]), Mat::zeros(0, 0));
-        Alternation { space, scheme, twins, watch, near: None, rows: Vec::new(), squares: Vec::new(), atoms, gram }
+        let (atoms, gram) = (space.atoms(Vec::new()), Mat::zeros(0, 0));
+        Alternation { space, scheme, twins, watch, near: None, atoms, squares: Vec::new(), gram }
     }
 
     /// The largest useful penalty at P: from there on nothing is selected.
@@ -218,7 +209,7 @@ impl<'a> Alternation<'a> {
         let mut taken = 0;
         for pass in 1.. {
             check(self.watch, "working set", pass as f64 / PASSES as f64)?;
-            sizes.iter_mut().for_each(|sizes| sizes.resize(self.rows.len(), 0.0));
+            sizes.iter_mut().for_each(|sizes| sizes.resize(self.atoms.rows.len(), 0.0));
             let mut state = self.once(&p, penalties, &sizes, effort)?;
             taken += state.rounds;
             effort.rounds = effort.rounds.saturating_sub(state.rounds);
@@ -250,7 +241,7 @@ impl<'a> Alternation<'a> {
             }
         }
         let Look { first, ratios } = self.certify(state, penalties, None);
-        self.near = (ratios.len() > 2 * NEAREST).then(|| Near::new(self.space, &ratios));
+        self.near = (ratios.len() > 2 * NEAREST).then(|| self.space.atoms(nearest(&ratios)));
         if state.gap <= effort.gap { Vec::new() } else { first }
     }
 
@@ -322,14 +313,14 @@ impl<'a> Alternation<'a> {
     /// A last A-step.
     fn state(&self, p: Vectors, penalties: &[f64], sizes: &[Vec<f64>], rounds: usize, converged: bool) -> State {
         let (a, sizes) = self.coefficients(&p, penalties, sizes, 0.1 * self.scheme.gap);
-        let explained = inner(&a, &self.space.along(self.atoms.as_ref(), &p).0);
+        let explained = inner(&a, &self.space.along(&self.atoms, &p).0);
         let objective = self.without_p(&a, penalties) - explained;
         State { p, a, objective, gap: f64::INFINITY, rounds, converged, sizes }
     }
 
     /// `V = FᵀA`
     fn combination(&self, a: &Mat<f64>) -> Vectors {
-        self.space.combination(&self.rows, self.atoms.as_ref(), a.as_ref())
+        self.space.combination(&self.atoms, a.as_ref())
     }
 
     /// The A-step: A and η.
@@ -340,7 +331,7 @@ impl<'a> Alternation<'a> {
         sizes: &[Vec<f64>],
         tolerance: f64,
     ) -> (Mat<f64>, Vec<Vec<f64>>) {
-        let (c, squares) = self.space.along(self.atoms.as_ref(), p);
+        let (c, squares) = self.space.along(&self.atoms, p);
         let groups = self.groups(c.ncols());
         let answers: Vec<lasso::Answer> = (0..groups.len())
             .into_par_iter()
@@ -351,7 +342,7 @@ impl<'a> Alternation<'a> {
                 problem.solve(sizes[g].clone(), tolerance, STEPS)
             })
             .collect();
-        let mut a = Mat::zeros(self.rows.len(), c.ncols());
+        let mut a = Mat::zeros(self.atoms.rows.len(), c.ncols());
         for (columns, answer) in groups.iter().zip(&answers) {
             a.as_mut().subcols_mut(columns.start, columns.len()).copy_from(&answer.coefficients);
         }
@@ -375,7 +366,7 @@ impl<'a> Alternation<'a> {
     }
 
     /// Sets the gap over all rows, or over the working set and those `near` it.
-    fn certify(&self, state: &mut State, penalties: &[f64], near: Option<&Near>) -> Look {
+    fn certify(&self, state: &mut State, penalties: &[f64], near: Option<&Atoms>) -> Look {
         let (p, a) = (&state.p, &state.a);
         let v = self.combination(a);
         let left = self.space.scatter(&p.plus(-1.0, &v));
@@ -384,11 +375,11 @@ impl<'a> Alternation<'a> {
         let groups = self.groups(p.count());
         let mut others = match near {
             None => self.pulls(&y, penalties),
-            Some(near) => ratios(self.space.values(&near.rows, near.atoms.as_ref(), &y).as_ref(), &groups, penalties),
+            Some(near) => ratios(self.space.values(near, &y).as_ref(), &groups, penalties),
         };
         // A coefficient's own ridge pulls back; rows outside have none.
-        let ridges: Vec<f64> = self.rows.iter().map(|&row| self.own_ridge(row)).collect();
-        let mut own = self.space.values(&self.rows, self.atoms.as_ref(), &y);
+        let ridges: Vec<f64> = self.atoms.rows.iter().map(|&row| self.own_ridge(row)).collect();
+        let mut own = self.space.values(&self.atoms, &y);
         for (own, a) in own.col_iter_mut().zip(a.col_iter()) {
             own.iter_mut().zip(a.iter()).zip(&ridges).for_each(|((own, a), ridge)| *own -= ridge * a);
         }
@@ -397,7 +388,7 @@ impl<'a> Alternation<'a> {
         if let (None, Some(twins)) = (near, &self.twins) {
             twins.others.iter().for_each(|&i| others[i * count..][..count].fill(0.0));
         }
-        for &row in &self.rows {
+        for &row in &self.atoms.rows {
             let at = near.map_or(Some(row), |near| near.rows.binary_search(&row).ok());
             at.into_iter().for_each(|i| others[i * count..][..count].fill(0.0));
         }
@@ -430,11 +421,11 @@ impl<'a> Alternation<'a> {
 
     /// Enlarges the working set by the first of `candidates` that are not too alike; tells whether it grew.
     fn join(&mut self, candidates: &[usize]) -> bool {
-        let most = JOIN.max(self.rows.len() / 8);
+        let most = JOIN.max(self.atoms.rows.len() / 8);
         let considered = &candidates[..candidates.len().min(4 * most)];
-        let atoms = self.space.atoms(considered);
-        let products = self.space.products(considered, atoms.as_ref(), atoms.as_ref());
-        let known = self.space.products(considered, atoms.as_ref(), self.atoms.as_ref());
+        let atoms = self.space.atoms(considered.to_vec());
+        let products = self.space.products(&atoms, &atoms);
+        let known = self.space.products(&atoms, &self.atoms);
         let squares = &self.squares;
         let (features, coefficients) = self.scheme.ridge.both();
         // Collinear rows are no help, but under a ridge on coefficients, where the equal ones have been left out.
@@ -448,19 +439,18 @@ impl<'a> Alternation<'a> {
                 chosen.push(i);
             }
         }
-        let new = Mat::from_fn(atoms.nrows(), chosen.len(), |k, i| atoms[(k, chosen[i])]);
-        self.rows.extend(chosen.iter().map(|&i| considered[i]));
+        let new = atoms.select(&chosen);
         self.squares.extend(chosen.iter().map(|&i| products[(i, i)]));
-        self.atoms = dense::beside(self.atoms.as_ref(), new.as_ref());
+        self.atoms.extend(&new);
         // `F (T + λI) F_newᵀ` borders the Gram matrix.
-        let inner = self.space.products(&self.rows, self.atoms.as_ref(), new.as_ref());
-        let mut columns = self.space.scattered(self.atoms.as_ref(), new.as_ref());
+        let inner = self.space.products(&self.atoms, &new);
+        let mut columns = self.space.scattered(&self.atoms, &new);
         columns += Scale(features) * inner;
         let old = self.gram.nrows();
-        self.gram = Mat::from_fn(self.rows.len(), self.rows.len(), |i, j| match (i < old, j < old) {
+        self.gram = Mat::from_fn(self.atoms.rows.len(), self.atoms.rows.len(), |i, j| match (i < old, j < old) {
             (true, true) => self.gram[(i, j)],
             (false, true) => columns[(j, i - old)],
-            (_, false) => columns[(i, j - old)] + if i == j { self.own_ridge(self.rows[i]) } else { 0.0 },
+            (_, false) => columns[(i, j - old)] + if i == j { self.own_ridge(self.atoms.rows[i]) } else { 0.0 },
         });
         !chosen.is_empty()
     }
@@ -613,7 +603,7 @@ mod tests {
                     let groups = if shape == Shape::Rows { 1 } else { 3 };
                     let state = problem.solve(start, &vec![penalty; groups], None).unwrap();
                     let mut a = Mat::zeros(f.nrows(), 3);
-                    for (w, &row) in problem.rows.iter().enumerate() {
+                    for (w, &row) in problem.atoms.rows.iter().enumerate() {
                         (0..3).for_each(|k| a[(row, k)] = state.a[(w, k)]);
                     }
                     let p = coordinates(&state.p);
@@ -628,7 +618,7 @@ mod tests {
                     let identity = p.transpose() * &p - Mat::<f64>::identity(3, 3);
                     assert!(identity.norm_max() < 1e-12, "{case}: P is orthonormal");
                     assert!(rounds == 2 || state.converged, "{case}");
-                    let mut rows: Vec<usize> = problem.used(&state.a).iter().map(|&w| problem.rows[w]).collect();
+                    let mut rows: Vec<usize> = problem.used(&state.a).iter().map(|&w| problem.atoms.rows[w]).collect();
                     rows.sort_unstable();
                     found.push((objective, rows));
                 }
@@ -653,9 +643,9 @@ mod tests {
         let start = space.vectors(pairs.vectors);
         let penalty = 0.1 * problem.largest_penalty(&start);
         let state = problem.solve(&start, &[penalty; 2], None).unwrap();
-        assert!(problem.rows.iter().all(|row| *row < 100), "the first of each: {:?}", problem.rows);
+        assert!(problem.atoms.rows.iter().all(|row| *row < 100), "the first of each: {:?}", problem.atoms.rows);
         let mut a = Mat::zeros(400, 2);
-        for (w, &row) in problem.rows.iter().enumerate() {
+        for (w, &row) in problem.atoms.rows.iter().enumerate() {
             (0..4).for_each(|copy| (0..2).for_each(|k| a[(row + 100 * copy, k)] = state.a[(w, k)] / 4.0));
         }
         let f = factor.rows_of(&(0..400).collect::<Vec<_>>());

@@ -248,7 +248,7 @@ impl Path<'_> {
 
     fn candidate(&self, state: &State, penalties: Vec<f64>) -> Candidate {
         let mut used = self.alternation.used(&state.a);
-        used.sort_by_key(|&w| self.alternation.rows[w]);
+        used.sort_by_key(|&w| self.alternation.atoms.rows[w]);
         let alive: Vec<usize> = (0..state.a.ncols()).filter(|&k| state.a.col(k).iter().any(|v| *v != 0.0)).collect();
         let mut report = Report {
             objective: Some(state.objective / self.method.unit()),
@@ -262,7 +262,7 @@ impl Path<'_> {
             report.notes.push(format!("{empty} of {all} components are empty at this penalty"));
         }
         Candidate {
-            rows: used.iter().map(|&w| self.alternation.rows[w]).collect(),
+            rows: used.iter().map(|&w| self.alternation.atoms.rows[w]).collect(),
             a: Mat::from_fn(used.len(), alive.len(), |i, k| state.a[(used[i], alive[k])]),
             penalties,
             report,
@@ -328,7 +328,7 @@ impl Path<'_> {
         if used.is_empty() {
             return Ok(0.0);
         }
-        let rows: Vec<usize> = used.iter().map(|&w| self.alternation.rows[w]).collect();
+        let rows: Vec<usize> = used.iter().map(|&w| self.alternation.atoms.rows[w]).collect();
         let own = Mat::from_fn(used.len(), state.a.ncols(), |i, k| state.a[(used[i], k)]);
         let own = (!self.method.refit).then_some(own.as_ref());
         Ok(self.space.captured(&rows, own, self.start.count())? / self.captured)

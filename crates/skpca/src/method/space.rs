@@ -91,7 +91,28 @@ impl Vectors {
     }
 }
 
-/// What the alternation asks of feature space. Atoms are rows of the data as columns of a matrix, in the space's own way.
+/// Some rows of the data as vectors of feature space.
+pub(super) struct Atoms {
+    /// Their numbers …
+    pub rows: Vec<usize>,
+    /// … and a column each, in the space's own way.
+    columns: Mat<f64>,
+}
+
+impl Atoms {
+    /// Some of them, by their places.
+    pub(super) fn select(&self, places: &[usize]) -> Atoms {
+        let columns = Mat::from_fn(self.columns.nrows(), places.len(), |k, i| self.columns[(k, places[i])]);
+        Atoms { rows: places.iter().map(|&i| self.rows[i]).collect(), columns }
+    }
+
+    pub(super) fn extend(&mut self, more: &Atoms) {
+        self.rows.extend(&more.rows);
+        self.columns = dense::beside(self.columns.as_ref(), more.columns.as_ref());
+    }
+}
+
+/// What the alternation asks of feature space.
 pub(super) trait Space: Sync {
     /// Number of rows.
     fn n(&self) -> usize;
@@ -105,10 +126,10 @@ pub(super) trait Space: Sync {
     /// `tr T`
     fn variance(&self) -> f64;
 
-    fn atoms(&self, rows: &[usize]) -> Mat<f64>;
+    fn atoms(&self, rows: Vec<usize>) -> Atoms;
 
-    /// The sums `Σ_i a_ik φ_i` over the atoms of `rows`.
-    fn combination(&self, rows: &[usize], atoms: MatRef<f64>, a: MatRef<f64>) -> Vectors;
+    /// The sums `Σ_i a_ik φ_i`.
+    fn combination(&self, atoms: &Atoms, a: MatRef<f64>) -> Vectors;
 
     /// One of so many vectors that span the space.
     fn direction(&self, i: usize) -> Vectors;
@@ -116,20 +137,20 @@ pub(super) trait Space: Sync {
     /// `T v`
     fn scatter(&self, v: &Vectors) -> Vectors;
 
-    /// `⟨φ_i, T v_k⟩` for atoms, and `⟨v_k, T v_k⟩`.
-    fn along(&self, atoms: MatRef<f64>, v: &Vectors) -> (Mat<f64>, Vec<f64>);
+    /// `⟨φ_i, T v_k⟩`, and `⟨v_k, T v_k⟩`.
+    fn along(&self, atoms: &Atoms, v: &Vectors) -> (Mat<f64>, Vec<f64>);
 
-    /// `⟨φ_i, v_k⟩` for the atoms of `rows`.
-    fn values(&self, rows: &[usize], atoms: MatRef<f64>, v: &Vectors) -> Mat<f64>;
+    /// `⟨φ_i, v_k⟩`
+    fn values(&self, atoms: &Atoms, v: &Vectors) -> Mat<f64>;
 
     /// What `each` makes of `⟨φ_i, v_k⟩`, block after block of all rows.
     fn pass(&self, v: &Vectors, each: &(dyn Fn(MatRef<f64>) -> Vec<f64> + Sync)) -> Vec<f64>;
 
-    /// `⟨φ_i, φ_j⟩` between the atoms `a`, those of `rows`, and the atoms `b`.
-    fn products(&self, rows: &[usize], a: MatRef<f64>, b: MatRef<f64>) -> Mat<f64>;
+    /// `⟨φ_i, φ_j⟩`
+    fn products(&self, a: &Atoms, b: &Atoms) -> Mat<f64>;
 
-    /// `⟨φ_i, T φ_j⟩` between atoms.
-    fn scattered(&self, a: MatRef<f64>, b: MatRef<f64>) -> Mat<f64>;
+    /// `⟨φ_i, T φ_j⟩`
+    fn scattered(&self, a: &Atoms, b: &Atoms) -> Mat<f64>;
 
     /// Rows, increasing, and coefficients over them that make the vectors `v`.
     fn expansion(&self, v: &Vectors) -> (Vec<usize>, Mat<f64>);
@@ -167,12 +188,12 @@ impl Space for FactorSpace<'_> {
         dense::trace(self.t)
     }
 
-    fn atoms(&self, rows: &[usize]) -> Mat<f64> {
-        self.factor.rows_of(rows).transpose().to_owned()
+    fn atoms(&self, rows: Vec<usize>) -> Atoms {
+        Atoms { columns: self.factor.rows_of(&rows).transpose().to_owned(), rows }
     }
 
-    fn combination(&self, _rows: &[usize], atoms: MatRef<f64>, a: MatRef<f64>) -> Vectors {
-        self.vectors(dense::product(atoms, a))
+    fn combination(&self, atoms: &Atoms, a: MatRef<f64>) -> Vectors {
+        self.vectors(dense::product(atoms.columns.as_ref(), a))
     }
 
     fn direction(&self, i: usize) -> Vectors {
@@ -183,14 +204,14 @@ impl Space for FactorSpace<'_> {
         self.vectors(dense::product(self.t.as_ref(), v.x.as_ref()))
     }
 
-    fn along(&self, atoms: MatRef<f64>, v: &Vectors) -> (Mat<f64>, Vec<f64>) {
+    fn along(&self, atoms: &Atoms, v: &Vectors) -> (Mat<f64>, Vec<f64>) {
         let tv = self.scatter(v);
         let squares = (0..v.count()).map(|k| v.inner(&tv, k..k + 1)).collect();
-        (self.values(&[], atoms, &tv), squares)
+        (self.values(atoms, &tv), squares)
     }
 
-    fn values(&self, _rows: &[usize], atoms: MatRef<f64>, v: &Vectors) -> Mat<f64> {
-        dense::product(atoms.transpose(), v.x.as_ref())
+    fn values(&self, atoms: &Atoms, v: &Vectors) -> Mat<f64> {
+        dense::product(atoms.columns.transpose(), v.x.as_ref())
     }
 
     fn pass(&self, v: &Vectors, each: &(dyn Fn(MatRef<f64>) -> Vec<f64> + Sync)) -> Vec<f64> {
@@ -198,12 +219,12 @@ impl Space for FactorSpace<'_> {
         blocks::map(self.n(), block).concat()
     }
 
-    fn products(&self, _rows: &[usize], a: MatRef<f64>, b: MatRef<f64>) -> Mat<f64> {
-        dense::product(a.transpose(), b)
+    fn products(&self, a: &Atoms, b: &Atoms) -> Mat<f64> {
+        dense::product(a.columns.transpose(), b.columns.as_ref())
     }
 
-    fn scattered(&self, a: MatRef<f64>, b: MatRef<f64>) -> Mat<f64> {
-        dense::product(a.transpose(), dense::product(self.t.as_ref(), b).as_ref())
+    fn scattered(&self, a: &Atoms, b: &Atoms) -> Mat<f64> {
+        dense::product(a.columns.transpose(), dense::product(self.t.as_ref(), b.columns.as_ref()).as_ref())
     }
 
     /// Over the pivots, whose rows of the factor are triangular.
@@ -301,26 +322,26 @@ impl Space for KernelSpace<'_> {
         self.trace - self.operator.means().iter().sum::<f64>()
     }
 
-    fn atoms(&self, rows: &[usize]) -> Mat<f64> {
-        let basis = Basis::new(self.kernel.clone(), self.points.select(rows));
+    fn atoms(&self, rows: Vec<usize>) -> Atoms {
+        let basis = Basis::new(self.kernel.clone(), self.points.select(&rows));
         let parts = blocks::map(self.n(), |block| {
             let mut part = Mat::zeros(block.len(), rows.len());
             basis.block(&self.points.slice(block), part.as_mut());
             part
         });
-        dense::stack(&parts)
+        Atoms { columns: dense::stack(&parts), rows }
     }
 
-    fn combination(&self, rows: &[usize], atoms: MatRef<f64>, a: MatRef<f64>) -> Vectors {
+    fn combination(&self, atoms: &Atoms, a: MatRef<f64>) -> Vectors {
         let mut x = Mat::zeros(self.n(), a.ncols());
-        for (i, &row) in rows.iter().enumerate() {
+        for (i, &row) in atoms.rows.iter().enumerate() {
             x.row_mut(row).copy_from(a.row(i));
         }
-        Vectors { x, y: Some(dense::product(atoms, a)) }
+        Vectors { x, y: Some(dense::product(atoms.columns.as_ref(), a)) }
     }
 
     fn direction(&self, i: usize) -> Vectors {
-        self.combination(&[i], self.atoms(&[i]).as_ref(), Mat::identity(1, 1).as_ref())
+        self.combination(&self.atoms(vec![i]), Mat::identity(1, 1).as_ref())
     }
 
     fn scatter(&self, v: &Vectors) -> Vectors {
@@ -328,26 +349,26 @@ impl Space for KernelSpace<'_> {
     }
 
     /// Without a product with K: `T v` is needed at the atoms only.
-    fn along(&self, atoms: MatRef<f64>, v: &Vectors) -> (Mat<f64>, Vec<f64>) {
+    fn along(&self, atoms: &Atoms, v: &Vectors) -> (Mat<f64>, Vec<f64>) {
         let y = self.centred(v.dual());
         let squares = (0..v.count()).map(|k| v.dual().col(k).transpose() * y.col(k)).collect();
-        (dense::product(atoms.transpose(), y.as_ref()), squares)
+        (dense::product(atoms.columns.transpose(), y.as_ref()), squares)
     }
 
-    fn values(&self, rows: &[usize], _atoms: MatRef<f64>, v: &Vectors) -> Mat<f64> {
-        Mat::from_fn(rows.len(), v.count(), |i, k| v.dual()[(rows[i], k)])
+    fn values(&self, atoms: &Atoms, v: &Vectors) -> Mat<f64> {
+        Mat::from_fn(atoms.rows.len(), v.count(), |i, k| v.dual()[(atoms.rows[i], k)])
     }
 
     fn pass(&self, v: &Vectors, each: &(dyn Fn(MatRef<f64>) -> Vec<f64> + Sync)) -> Vec<f64> {
         blocks::map(self.n(), |rows| each(v.dual().subrows(rows.start, rows.len()))).concat()
     }
 
-    fn products(&self, rows: &[usize], _a: MatRef<f64>, b: MatRef<f64>) -> Mat<f64> {
-        Mat::from_fn(rows.len(), b.ncols(), |i, j| b[(rows[i], j)])
+    fn products(&self, a: &Atoms, b: &Atoms) -> Mat<f64> {
+        Mat::from_fn(a.rows.len(), b.rows.len(), |i, j| b.columns[(a.rows[i], j)])
     }
 
-    fn scattered(&self, a: MatRef<f64>, b: MatRef<f64>) -> Mat<f64> {
-        dense::product(a.transpose(), self.centred(b).as_ref())
+    fn scattered(&self, a: &Atoms, b: &Atoms) -> Mat<f64> {
+        dense::product(a.columns.transpose(), self.centred(b.columns.as_ref()).as_ref())
     }
 
     fn expansion(&self, v: &Vectors) -> (Vec<usize>, Mat<f64>) {
