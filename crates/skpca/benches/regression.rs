@@ -1,7 +1,7 @@
 //! `l1` and `l21` against the papers' own ADMM, in the same language, to the same objective.
 //!
 //! ```text
-//! cargo bench -p skpca --bench regression [-- [--whole] TABLE.npy …]
+//! cargo bench -p skpca --bench regression [-- [--whole | --path] TABLE.npy …]
 //! ```
 //!
 //! Both solve the same convex problem: P fixed at the leading eigenvectors, exact kernel, centred, q = 10, ridge 10⁻³ of
@@ -9,6 +9,7 @@
 //! the time of that run alone counts, with its two eigendecompositions. Ours is the whole fit: bandwidth, eigenvectors,
 //! solution with its certificate over all rows, refit, fidelity and training scores. Both have one thread. With `--whole`
 //! ADMM takes 5000 iterations, unless both of its residuals are below 10⁻⁸ before, and the question is whose objective is lower.
+//! With `--path` there is no ADMM: a path of 20 penalties is held against a fit at the last of them, on two threads.
 
 #![allow(clippy::disallowed_types, clippy::disallowed_methods, reason = "a benchmark has a clock and files")]
 
@@ -31,18 +32,28 @@ const MOST: usize = 3200;
 const WHOLE: (usize, f64) = (5000, 1e-8);
 /// From so many rows on a fit is compared with its own factorisation.
 const LARGE: usize = 20_000;
+/// Columns that a factor has by default above 1,000 rows …
+const RANK: usize = 500;
+/// … and up to which a whole one is made for a path.
+const WHOLE_RANK: usize = 4000;
 /// Objectives this near (as a share) are the same: the duality gap that ours is asked for.
 const SAME: f64 = 1e-6;
 
 fn main() {
-    let whole = std::env::args().any(|argument| argument == "--whole");
+    let asked = |flag: &str| std::env::args().any(|argument| argument == flag);
+    let whole = asked("--whole");
     let files = std::env::args().skip(1).filter(|argument| argument.ends_with(".npy"));
     let tables = files.map(|file| (tables::stem(&file), tables::read(&file)));
+    let tables = std::iter::once(("parabola".to_string(), toys::parabola(0))).chain(tables);
+    if asked("--path") {
+        tables.for_each(|(name, points)| paths(&name, &points));
+        return;
+    }
     println!(
         "{:<34} {:>4} {:>9} {:>6} {:>9} {:>10} {:>5} {:>9} {:>7}",
         "", "λ/max", "ours", "points", "gap", "ADMM", "steps", "objective", "ratio"
     );
-    for (name, points) in std::iter::once(("parabola".to_string(), toys::parabola(0))).chain(tables) {
+    for (name, points) in tables {
         if points.n() > LARGE {
             against_factor(&name, &points);
             continue;
@@ -80,6 +91,43 @@ fn against_factor(name: &str, points: &Points) {
         1e3 * factor,
         ours / factor
     );
+}
+
+/// From a strong penalty, each solved from what the one before found, to a weak one, against the weak one alone: factor,
+/// eigenvectors and all.
+fn paths(name: &str, points: &Points) {
+    let shares: Vec<f64> = (0..20).map(|i| 0.9 * (0.02_f64 / 0.9).powf(f64::from(i) / 19.0)).collect();
+    let size = format!("{name} {}×{}", points.n(), points.d());
+    let mut ranks = vec![RANK.min(points.n()), points.n()];
+    ranks.dedup();
+    for rank in ranks.into_iter().filter(|rank| *rank <= WHOLE_RANK) {
+        for method in ["l21", "l1", "elastic-net"] {
+            for alternations in [0, 500] {
+                let spec = Spec::new(method).with("alternations", alternations).with("rank", rank);
+                let fit = Fit { method: spec, components: Some(Q), scaling: Scaling::None, ..Fit::default() };
+                let timed = |shares: &[f64]| {
+                    let start = Instant::now();
+                    let counts = fit.path(points, shares).expect("the benchmark's tables can be fitted");
+                    (start.elapsed().as_secs_f64(), counts)
+                };
+                let (mut alone, mut path, mut counts) = (f64::INFINITY, f64::INFINITY, Vec::new());
+                for _ in 0..3 {
+                    alone = alone.min(timed(&shares[19..]).0);
+                    let (seconds, found) = timed(&shares);
+                    (path, counts) = (path.min(seconds), found);
+                }
+                println!(
+                    "{size} {method}, rank {rank}, {alternations} alternations: {:.0} ms for 20 penalties, {} to {} points, \
+                     {:.0} ms for the last alone: {:.1}×",
+                    1e3 * path,
+                    counts[0],
+                    counts[19],
+                    1e3 * alone,
+                    path / alone
+                );
+            }
+        }
+    }
 }
 
 /// What ADMM starts from, and how long that took.

@@ -112,6 +112,18 @@ pub(crate) fn beside(a: MatRef<f64>, b: MatRef<f64>) -> Mat<f64> {
     out
 }
 
+/// The symmetric `[A B; Bᵀ C]`.
+pub(crate) fn bordered(a: MatRef<f64>, b: MatRef<f64>, c: MatRef<f64>) -> Mat<f64> {
+    let (old, all) = (a.nrows(), a.nrows() + c.nrows());
+    let mut out = Mat::zeros(all, all);
+    let (mut upper, mut lower) = out.as_mut().split_at_row_mut(old);
+    upper.as_mut().subcols_mut(0, old).copy_from(a);
+    upper.as_mut().subcols_mut(old, all - old).copy_from(b);
+    lower.as_mut().subcols_mut(0, old).copy_from(b.transpose());
+    lower.as_mut().subcols_mut(old, all - old).copy_from(c);
+    out
+}
+
 /// Matrices of equal width, one above the other.
 pub(crate) fn stack(parts: &[Mat<f64>]) -> Mat<f64> {
     let rows = parts.iter().map(Mat::nrows).sum();

@@ -191,21 +191,42 @@ impl Fit {
         watch: &'a dyn Watch,
     ) -> Result<(Task<'a>, Solution)> {
         let method = method::build(&self.method)?;
-        let mut task = Task {
+        let mut task = self.task(kernel, table, shared, watch)?;
+        let solution = method.fit(&mut task)?;
+        Ok((task, solution))
+    }
+
+    fn task<'a>(
+        &self,
+        kernel: &'a Arc<dyn Kernel>,
+        table: &'a Ground,
+        shared: Option<&'a Shared<'a>>,
+        watch: &'a dyn Watch,
+    ) -> Result<Task<'a>> {
+        Ok(Task {
             kernel,
             points: &table.points,
             labels: table.labels,
             q: self.components.unwrap_or(COMPONENTS).min(table.points.n()),
             asked: self.components.is_some(),
             target: self.target,
-            center: self.center.unwrap_or(method.center()),
+            center: self.centered()?,
             seed: self.seed,
             watch,
             reference: OnceCell::new(),
             shared,
-        };
-        let solution = method.fit(&mut task)?;
-        Ok((task, solution))
+        })
+    }
+
+    /// How many points `l1`, `l21` or `elastic-net` use at each of `shares` of the largest useful penalty: a path, each
+    /// penalty solved from what the one before found. What a benchmark needs; a fit with `fraction` makes the model.
+    #[doc(hidden)]
+    pub fn path(&self, points: &Points, shares: &[f64]) -> Result<Vec<usize>> {
+        let table = Ground::new(self, points, None, None)?;
+        match &table.kernel {
+            Inner::Known(kernel) => method::supports(&self.method, &self.task(kernel, &table, None, &())?, shares),
+            Inner::Learned(_) => Err(Error::parameter("kernel", &self.kernel, "a kernel without labels")),
+        }
     }
 
     fn assemble(&self, task: &Task, columns: Columns, solution: Solution) -> Result<Model> {

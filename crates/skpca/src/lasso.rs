@@ -41,6 +41,8 @@ pub(crate) struct Problem<'a> {
 /// What was found.
 pub(crate) struct Answer {
     pub coefficients: Mat<f64>,
+    /// `‖R A‖²`
+    pub squared: f64,
     /// η, to start the next problem from.
     pub sizes: Vec<f64>,
 }
@@ -65,6 +67,8 @@ struct State {
     /// … and the Cholesky factor of `μI + √η G √η` over them.
     l: Mat<f64>,
     coefficients: Mat<f64>,
+    /// `‖R A‖²`
+    squared: f64,
     /// z
     pulls: Mat<f64>,
     /// `‖z_i‖ / μ`
@@ -90,7 +94,7 @@ impl Problem<'_> {
                 None => break,
             }
         }
-        Answer { coefficients: state.coefficients, sizes: state.sizes }
+        Answer { coefficients: state.coefficients, squared: state.squared, sizes: state.sizes }
     }
 
     fn state(&self, sizes: Vec<f64>) -> State {
@@ -123,7 +127,8 @@ impl Problem<'_> {
         let largest = ratios.iter().copied().fold(0.0, f64::max);
         let (primal, dual) = bounds((inner - left).max(0.0), inner, self.penalty * norms, largest);
         let value = 0.5 * inner + 0.5 * self.penalty * sizes.iter().sum::<f64>();
-        State { sizes, active, l, coefficients, pulls, ratios, value, primal, dual }
+        let squared = explained - left;
+        State { sizes, active, l, coefficients, squared, pulls, ratios, value, primal, dual }
     }
 
     /// The Cholesky factor of `μI + √η G √η` over the active rows, and their coefficients.

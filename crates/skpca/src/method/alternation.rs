@@ -10,8 +10,8 @@
 //! A-step: a (group) lasso for fixed P, convex           P-step: P = polar(T V), where −tr VᵀTP = −‖TV‖_*
 //! ```
 //!
-//! Everything happens on a working set of rows, over which G is known. When the alternation has settled there, one pass over
-//! all rows finds those that would lower the objective, and they join. The duality gap over all rows, recomputed from what
+//! Everything happens on a working set of rows, over which G is known, and P moves within its reach. When the alternation
+//! has settled there, one pass over all rows finds those that would lower the objective, and they join. The duality gap over all rows, recomputed from what
 //! is returned, is the certificate of the A-step. What vectors are, and how T acts on them, is the space's to know.
 
 use std::ops::Range;
@@ -20,6 +20,7 @@ use faer::{ColRef, Mat, MatRef, Scale};
 use rayon::prelude::*;
 
 use super::polar::polar;
+use super::reach::{Images, Reach};
 use super::space::{Atoms, Space, Vectors};
 use super::twins::Twins;
 use crate::dense;
@@ -139,6 +140,8 @@ pub(super) struct Alternation<'a> {
     scheme: Scheme,
     twins: Option<Twins>,
     watch: &'a dyn Watch,
+    /// `tr T`
+    variance: f64,
     /// Rows that may join soon, if there are so many that looking at all of them is work.
     near: Option<Atoms>,
     /// The working set …
@@ -147,6 +150,25 @@ pub(super) struct Alternation<'a> {
     squares: Vec<f64>,
     /// … and G.
     gram: Mat<f64>,
+    /// What a P that moves needs of them; nothing as long as there are none.
+    images: Option<Images>,
+}
+
+/// What an A-step gives.
+struct Coefficients {
+    a: Mat<f64>,
+    /// η
+    sizes: Vec<Vec<f64>>,
+    /// `½ tr T + ½ tr AᵀGA + penalty`
+    without_p: f64,
+}
+
+/// Where an alternation on a working set has ended.
+struct Settled {
+    p: Vectors,
+    sizes: Vec<Vec<f64>>,
+    rounds: usize,
+    settled: bool,
 }
 
 impl<'a> Alternation<'a> {
@@ -156,8 +178,19 @@ impl<'a> Alternation<'a> {
         twins: Option<Twins>,
         watch: &'a dyn Watch,
     ) -> Alternation<'a> {
-        let (atoms, gram) = (space.atoms(Vec::new()), Mat::zeros(0, 0));
-        Alternation { space, scheme, twins, watch, near: None, atoms, squares: Vec::new(), gram }
+        let (variance, atoms, gram) = (space.variance(), space.atoms(Vec::new()), Mat::zeros(0, 0));
+        Alternation {
+            space,
+            scheme,
+            twins,
+            watch,
+            variance,
+            near: None,
+            atoms,
+            squares: Vec::new(),
+            gram,
+            images: None,
+        }
     }
 
     /// The largest useful penalty at P: from there on nothing is selected.
@@ -189,11 +222,24 @@ impl<'a> Alternation<'a> {
         Ok(state)
     }
 
-    fn once(&self, start: &Vectors, penalties: &[f64], sizes: &[Vec<f64>], effort: Effort) -> Result<State> {
-        match self.scheme.sequential {
-            true => self.one_by_one(start, penalties, sizes, effort),
-            false => self.alternate(start, &start.columns(0..0), penalties, sizes, effort),
+    fn once(&mut self, start: &Vectors, penalties: &[f64], sizes: &[Vec<f64>], effort: Effort) -> Result<State> {
+        if effort.rounds == 0 || self.atoms.rows.is_empty() {
+            // A P that is fixed, or that nothing moves, has settled; rounds that are used up are another matter.
+            let settled = self.scheme.rounds == 0 || self.atoms.rows.is_empty();
+            return Ok(self.state(start.clone(), penalties, sizes, 0, settled));
         }
+        let images = Images::of(self.space, &self.atoms, self.images.take());
+        let reach = Reach::new(self.space, &images, start);
+        self.images = Some(images);
+        let own = reach.start();
+        let Settled { p, sizes, rounds, settled } = match self.scheme.sequential {
+            true => self.one_by_one(&reach, &own, penalties, sizes, effort)?,
+            false => self.alternate(&reach, &own, &own.columns(0..0), penalties, sizes, effort)?,
+        };
+        let p = reach.outside(&p);
+        let directions = |i: usize| (i < self.space.rank()).then(|| self.space.direction(i));
+        let p = polar(&p, start, &p.columns(0..0), &directions)?.0;
+        Ok(self.state(p, penalties, &sizes, rounds, settled))
     }
 
     /// Alternates on the working set, enlarges it, and so on until no row outside wants to join. Between two passes over
@@ -254,67 +300,74 @@ impl<'a> Alternation<'a> {
     }
 
     /// Algorithm 1's order: each component alternates until it settles, orthogonal to those before it.
-    fn one_by_one(&self, start: &Vectors, penalties: &[f64], sizes: &[Vec<f64>], effort: Effort) -> Result<State> {
-        let mut p = start.columns(0..0);
-        let (mut all, mut taken, mut converged) = (Vec::new(), 0, true);
+    fn one_by_one(
+        &self,
+        reach: &Reach,
+        start: &Vectors,
+        penalties: &[f64],
+        sizes: &[Vec<f64>],
+        effort: Effort,
+    ) -> Result<Settled> {
+        let mut all = Settled { p: start.columns(0..0), sizes: Vec::new(), rounds: 0, settled: true };
         for k in 0..start.count() {
             let column = start.columns(k..k + 1);
-            let own = polar(self.space, &column, &column, &p)?.0;
-            let state = self.alternate(&own, &p, &penalties[k..k + 1], &sizes[k..k + 1], effort)?;
-            p = p.beside(&state.p);
-            all.extend(state.sizes);
-            taken = taken.max(state.rounds);
-            converged &= state.converged;
+            let own = polar(&column, &column, &all.p, &|i| reach.direction(i))?.0;
+            let one = self.alternate(reach, &own, &all.p, &penalties[k..k + 1], &sizes[k..k + 1], effort)?;
+            all.p = all.p.beside(&one.p);
+            all.sizes.extend(one.sizes);
+            all.rounds = all.rounds.max(one.rounds);
+            all.settled &= one.settled;
         }
-        Ok(self.state(p, penalties, &all, taken, converged))
+        Ok(all)
     }
 
-    /// P-steps with momentum, which is dropped when the objective rises; then a last A-step at the P that is returned.
+    /// P-steps with momentum, which is dropped when the objective rises.
     fn alternate(
         &self,
+        reach: &Reach,
         start: &Vectors,
         before: &Vectors,
         penalties: &[f64],
         sizes: &[Vec<f64>],
         effort: Effort,
-    ) -> Result<State> {
+    ) -> Result<Settled> {
         let tight = 1e-2 * self.scheme.gap;
         let (mut p, mut previous) = (start.clone(), start.clone());
         let mut sizes = sizes.to_vec();
         let (mut best, mut momentum, mut taken) = (f64::INFINITY, 0.0, 0);
-        // With P fixed there is nothing to settle; rounds that are used up are another matter.
-        let mut settled = self.scheme.rounds == 0;
+        let mut settled = false;
+        let directions = |i: usize| reach.direction(i);
         while taken < effort.rounds && !settled {
             taken += 1;
             check(self.watch, "alternation", taken as f64 / effort.rounds as f64)?;
             let ahead = match momentum > 0.0 {
                 true => {
                     let further = p.plus(momentum / (momentum + 3.0), &p.plus(-1.0, &previous));
-                    polar(self.space, &further, &p, before)?.0
+                    polar(&further, &p, before, &directions)?.0
                 }
                 false => p.clone(),
             };
-            let (a, tried) = self.coefficients(&ahead, penalties, &sizes, tight);
-            let tv = self.space.scatter(&self.combination(&a));
-            let (next, nuclear) = polar(self.space, &tv, &ahead, before)?;
-            let objective = self.without_p(&a, penalties) - nuclear;
+            let step = self.coefficients(reach.along(&ahead), penalties, &sizes, tight);
+            let (next, nuclear) = polar(&reach.image(step.a.as_ref()), &ahead, before, &directions)?;
+            let objective = step.without_p - nuclear;
             if momentum > 0.0 && objective > best {
                 momentum = 0.0;
                 continue;
             }
             settled = next.plus(-1.0, &ahead).norm() <= effort.moved * (next.count() as f64).sqrt()
                 && best - objective <= effort.change * objective.abs();
-            (previous, p, sizes, best) = (p, next, tried, objective);
+            (previous, p, sizes, best) = (p, next, step.sizes, objective);
             momentum += 1.0;
         }
-        Ok(self.state(p, penalties, &sizes, taken, settled))
+        Ok(Settled { p, sizes, rounds: taken, settled })
     }
 
     /// A last A-step.
     fn state(&self, p: Vectors, penalties: &[f64], sizes: &[Vec<f64>], rounds: usize, converged: bool) -> State {
-        let (a, sizes) = self.coefficients(&p, penalties, sizes, 0.1 * self.scheme.gap);
-        let explained = inner(&a, &self.space.along(&self.atoms, &p).0);
-        let objective = self.without_p(&a, penalties) - explained;
+        let (c, squares) = self.space.along(&self.atoms, &p);
+        let Coefficients { a, sizes, without_p } =
+            self.coefficients((c.clone(), squares), penalties, sizes, 0.1 * self.scheme.gap);
+        let objective = without_p - inner(&a, &c);
         State { p, a, objective, gap: f64::INFINITY, rounds, converged, sizes }
     }
 
@@ -323,15 +376,14 @@ impl<'a> Alternation<'a> {
         self.space.combination(&self.atoms, a.as_ref())
     }
 
-    /// The A-step: A and η.
+    /// The A-step, from C and the `⟨p_k, T p_k⟩`.
     fn coefficients(
         &self,
-        p: &Vectors,
+        (c, squares): (Mat<f64>, Vec<f64>),
         penalties: &[f64],
         sizes: &[Vec<f64>],
         tolerance: f64,
-    ) -> (Mat<f64>, Vec<Vec<f64>>) {
-        let (c, squares) = self.space.along(&self.atoms, p);
+    ) -> Coefficients {
         let groups = self.groups(c.ncols());
         let answers: Vec<lasso::Answer> = (0..groups.len())
             .into_par_iter()
@@ -346,14 +398,10 @@ impl<'a> Alternation<'a> {
         for (columns, answer) in groups.iter().zip(&answers) {
             a.as_mut().subcols_mut(columns.start, columns.len()).copy_from(&answer.coefficients);
         }
-        (a, answers.into_iter().map(|answer| answer.sizes).collect())
-    }
-
-    /// `½ tr T + ½ tr AᵀGA + penalty`
-    fn without_p(&self, a: &Mat<f64>, penalties: &[f64]) -> f64 {
-        0.5 * self.space.variance()
-            + 0.5 * inner(a, &dense::product(self.gram.as_ref(), a.as_ref()))
-            + self.cost(a, penalties).iter().sum::<f64>()
+        let without_p = 0.5 * self.variance
+            + 0.5 * answers.iter().map(|answer| answer.squared).sum::<f64>()
+            + self.cost(&a, penalties).iter().sum::<f64>();
+        Coefficients { a, sizes: answers.into_iter().map(|answer| answer.sizes).collect(), without_p }
     }
 
     /// The penalty, a group of columns.
@@ -446,12 +494,11 @@ impl<'a> Alternation<'a> {
         let inner = self.space.products(&self.atoms, &new);
         let mut columns = self.space.scattered(&self.atoms, &new);
         columns += Scale(features) * inner;
-        let old = self.gram.nrows();
-        self.gram = Mat::from_fn(self.atoms.rows.len(), self.atoms.rows.len(), |i, j| match (i < old, j < old) {
-            (true, true) => self.gram[(i, j)],
-            (false, true) => columns[(j, i - old)],
-            (_, false) => columns[(i, j - old)] + if i == j { self.own_ridge(self.atoms.rows[i]) } else { 0.0 },
-        });
+        for (j, &row) in new.rows.iter().enumerate() {
+            columns[(self.gram.nrows() + j, j)] += self.own_ridge(row);
+        }
+        let (border, corner) = columns.as_ref().split_at_row(self.gram.nrows());
+        self.gram = dense::bordered(self.gram.as_ref(), border, corner);
         !chosen.is_empty()
     }
 

@@ -18,6 +18,7 @@ mod l21;
 mod landmarks;
 mod likelihood;
 mod polar;
+mod reach;
 mod regression;
 mod search;
 mod shared;
@@ -82,6 +83,8 @@ fn usual_rank(asked: Option<usize>, n: usize, target: Option<Target>) -> usize {
         None => RANK.min((FACTOR / n).max(LEAST_RANK)).max(enough).min(n),
     }
 }
+
+pub(crate) use regression::supports;
 
 /// A factor ends where no more than this share of the trace is left.
 const ROUNDING: f64 = 1e-13;

@@ -2,7 +2,7 @@
 
 use faer::Mat;
 
-use super::space::{Space, Vectors};
+use super::space::Vectors;
 use crate::dense;
 use crate::error::Result;
 
@@ -10,8 +10,13 @@ use crate::error::Result;
 const NEARLY: f64 = 1e-7;
 
 /// The orthonormal P that maximises `Σ ⟨p_k, b_k⟩` among those orthogonal to `before`, and the maximum, the nuclear norm
-/// of b there. Directions that b leaves open stay as near to `old` as they can.
-pub(super) fn polar(space: &dyn Space, b: &Vectors, old: &Vectors, before: &Vectors) -> Result<(Vectors, f64)> {
+/// of b there. Directions that b leaves open stay as near to `old` as they can, or are the first of `directions` with room.
+pub(super) fn polar(
+    b: &Vectors,
+    old: &Vectors,
+    before: &Vectors,
+    directions: &dyn Fn(usize) -> Option<Vectors>,
+) -> Result<(Vectors, f64)> {
     let b = without(b.clone(), before);
     let (squares, e) = dense::eigen(b.products(&b).as_ref())?;
     let count = squares.iter().take_while(|s| **s > 1e-14 * squares[0] && **s > 0.0).count();
@@ -28,15 +33,15 @@ pub(super) fn polar(space: &dyn Space, b: &Vectors, old: &Vectors, before: &Vect
         }
     }
     let open = old.times(e.as_ref().subcols(count, e.ncols() - count));
-    let all = orthonormal(space, &b.times(scaled.as_ref()).beside(&open), before);
+    let all = orthonormal(&b.times(scaled.as_ref()).beside(&open), before, directions);
     Ok((all.times(e.transpose()), nuclear))
 }
 
-/// Gram–Schmidt, twice, orthogonal to `before` as well; a column that adds nothing is replaced by a direction of the space.
-fn orthonormal(space: &dyn Space, columns: &Vectors, before: &Vectors) -> Vectors {
+/// Gram–Schmidt, twice, orthogonal to `before` as well; a column that adds nothing is replaced by one of `directions`.
+fn orthonormal(columns: &Vectors, before: &Vectors, directions: &dyn Fn(usize) -> Option<Vectors>) -> Vectors {
     let (first, q) = (before.count(), columns.count());
     let mut out = before.clone();
-    let mut next = 0;
+    let mut others = (0..).map_while(directions);
     for k in 0..q {
         let mut candidate = columns.columns(k..k + 1);
         loop {
@@ -49,13 +54,12 @@ fn orthonormal(space: &dyn Space, columns: &Vectors, before: &Vectors) -> Vector
                 out = out.beside(&candidate.times(Mat::from_fn(1, 1, |_, _| 1.0 / left).as_ref()));
                 break;
             }
-            if next == space.rank() {
+            let Some(other) = others.next() else {
                 // No room for another direction, which would take more columns than rows.
                 out = out.beside(&candidate.times(Mat::zeros(1, 1).as_ref()));
                 break;
-            }
-            candidate = space.direction(next);
-            next += 1;
+            };
+            candidate = other;
         }
     }
     out.columns(first..first + q)
@@ -87,10 +91,11 @@ mod tests {
         let old = space.vectors(Mat::from_fn(5, 2, |i, j| if i == j + 1 { 1.0 } else { 0.0 }));
         let before = space.vectors(Mat::from_fn(5, 1, |i, _| if i == 0 { 1.0 } else { 0.0 }));
         let b = space.vectors(Mat::from_fn(5, 2, |i, j| if j == 0 && i < 2 { 3.0 } else { 0.0 }));
-        let (p, nuclear) = polar(&space, &b, &old, &before).unwrap();
+        let none = |_| None;
+        let (p, nuclear) = polar(&b, &old, &before, &none).unwrap();
         assert!((nuclear - 3.0).abs() < 1e-12, "{nuclear}");
         assert!(p.plus(-1.0, &old).norm() < 1e-12);
-        let (p, nuclear) = polar(&space, &space.vectors(Mat::zeros(5, 2)), &old, &before).unwrap();
+        let (p, nuclear) = polar(&space.vectors(Mat::zeros(5, 2)), &old, &before, &none).unwrap();
         assert!(nuclear == 0.0 && p.plus(-1.0, &old).norm() < 1e-12);
     }
 }

@@ -40,6 +40,18 @@ pub(super) enum Kind {
     ElasticNet,
 }
 
+impl Kind {
+    const ALL: [Kind; 3] = [Kind::L1, Kind::L21, Kind::ElasticNet];
+
+    fn name(self) -> &'static str {
+        match self {
+            Kind::L1 => "l1",
+            Kind::L21 => "l21",
+            Kind::ElasticNet => "elastic-net",
+        }
+    }
+}
+
 /// The papers' own parameters.
 #[derive(Clone, Debug, PartialEq)]
 enum Penalty {
@@ -63,6 +75,10 @@ pub(super) struct Regression {
 
 impl Regression {
     pub(super) fn build(kind: Kind, fields: &mut Fields) -> Result<Box<dyn Method>> {
+        Ok(Box::new(Regression::new(kind, fields)?))
+    }
+
+    fn new(kind: Kind, fields: &mut Fields) -> Result<Regression> {
         let mut ridge = fields.non_negative("ridge")?;
         let mut penalty = fields.numbers("penalty")?.map(Penalty::Given);
         if let Some(share) = fields.non_negative("fraction")? {
@@ -80,7 +96,7 @@ impl Regression {
             (ridge, penalty) = (Some((1.0 - ratio) / 2.0), Some(Penalty::Given(vec![ratio])));
         }
         let sequential = kind == Kind::L1 && fields.boolean("sequential", false)?;
-        Ok(Box::new(Regression {
+        Ok(Regression {
             kind,
             ridge,
             penalty,
@@ -89,7 +105,7 @@ impl Regression {
             refit: fields.boolean("refit", true)?,
             gap: fields.positive("tolerance")?.unwrap_or(GAP),
             rank: fields.count("rank")?,
-        }))
+        })
     }
 }
 
@@ -102,20 +118,10 @@ fn refuse_both(name: &'static str, value: f64, other: bool) -> Result<()> {
 
 impl Method for Regression {
     fn fit(&self, task: &mut Task) -> Result<Solution> {
-        let task = &*task;
         if self.penalty.is_some() {
             task.refuse_target("a penalty")?;
         }
-        let rank = usual_rank(self.rank, task.points.n(), task.target);
-        if let Some(space) = KernelSpace::of(task, rank)? {
-            let (values, vectors) = space.leading(task)?;
-            return self.fit_in(task, &space, values, vectors);
-        }
-        let scattered = task.scattered(rank)?;
-        let space = FactorSpace { factor: &scattered.factor, t: &scattered.t };
-        let pairs = task.leading(space.factor, space.t)?;
-        let vectors = space.vectors(pairs.vectors);
-        self.fit_in(task, &space, pairs.values, vectors)
+        self.along(task, |path| path.run())
     }
 
     fn memory(&self, size: &Size) -> usize {
@@ -126,8 +132,22 @@ impl Method for Regression {
 }
 
 impl Regression {
+    /// What `job` makes of the penalties of a task.
+    fn along<R>(&self, task: &Task, job: impl FnOnce(&mut Path) -> Result<R>) -> Result<R> {
+        let rank = usual_rank(self.rank, task.points.n(), task.target);
+        if let Some(space) = KernelSpace::of(task, rank)? {
+            let (values, vectors) = space.leading(task)?;
+            return job(&mut self.path(task, &space, values, vectors));
+        }
+        let scattered = task.scattered(rank)?;
+        let space = FactorSpace { factor: &scattered.factor, t: &scattered.t };
+        let pairs = task.leading(space.factor, space.t)?;
+        let vectors = space.vectors(pairs.vectors);
+        job(&mut self.path(task, &space, pairs.values, vectors))
+    }
+
     /// From the leading eigenpairs.
-    fn fit_in(&self, task: &Task, space: &dyn Space, values: Vec<f64>, vectors: Vectors) -> Result<Solution> {
+    fn path<'a>(&'a self, task: &'a Task, space: &'a dyn Space, values: Vec<f64>, vectors: Vectors) -> Path<'a> {
         let ridge = self.ridge.unwrap_or_else(|| match self.kind {
             Kind::ElasticNet => RIDGE * values[0] * space.trace() / space.n() as f64,
             _ => RIDGE * values[0],
@@ -142,8 +162,7 @@ impl Regression {
         let twins = (self.kind == Kind::ElasticNet).then(|| Twins::of(task.points));
         let alternation = Alternation::new(space, scheme, twins, task.watch);
         let captured = values.iter().sum();
-        let mut path = Path { method: self, task, space, start: vectors, captured, ridge, alternation };
-        path.run()
+        Path { method: self, task, space, start: vectors, captured, ridge, alternation }
     }
 
     /// What the user calls the penalty is twice ours for the elastic net: Das's objective is twice ours.
@@ -173,6 +192,23 @@ struct Candidate {
     a: Mat<f64>,
     penalties: Vec<f64>,
     report: Report,
+}
+
+/// Points in use at each of `shares` of the largest useful penalty, each solved from what the one before found.
+pub(crate) fn supports(spec: &Spec, task: &Task, shares: &[f64]) -> Result<Vec<usize>> {
+    let kind = Kind::ALL.into_iter().find(|kind| kind.name() == spec.name);
+    let kind = kind.ok_or_else(|| Error::parameter("method", &spec.name, "l1, l21 or elastic-net"))?;
+    Regression::new(kind, &mut Fields::new(spec))?.along(task, |path| {
+        let most = path.alternation.largest_penalty(&path.start);
+        let mut warm: Option<State> = None;
+        let each = |share: &f64| {
+            let state = path.alternation.solve(&path.start, &vec![share * most; path.groups()], warm.as_ref())?;
+            let count = path.alternation.used(&state.a).len();
+            warm = Some(state);
+            Ok(count)
+        };
+        shares.iter().map(each).collect()
+    })
 }
 
 impl Path<'_> {
@@ -359,15 +395,10 @@ impl Path<'_> {
 
     /// The method with the parameters that made this model.
     fn spec(&self, candidate: &Candidate) -> Spec {
-        let name = match self.method.kind {
-            Kind::L1 => "l1",
-            Kind::L21 => "l21",
-            Kind::ElasticNet => "elastic-net",
-        };
         let penalties: Vec<f64> = candidate.penalties.iter().map(|p| p / self.method.unit()).collect();
         let equal = penalties.iter().all(|p| *p == penalties[0]);
         let penalty = if equal { Value::from(penalties[0]) } else { Value::from(penalties) };
-        let mut spec = Spec::new(name)
+        let mut spec = Spec::new(self.method.kind.name())
             .with("ridge", self.ridge)
             .with("penalty", penalty)
             .with("alternations", self.method.rounds)

@@ -30,7 +30,8 @@ use crate::spectrum::Span;
 #[derive(Clone)]
 pub(super) struct Vectors {
     x: Mat<f64>,
-    /// What inner products are taken with, where it is not `x`.
+    /// What inner products are taken with, where it is not `x`: as many rows of it as `x` has. Those below are linear in the
+    /// vectors too, and go with them.
     y: Option<Mat<f64>>,
 }
 
@@ -41,8 +42,17 @@ impl Vectors {
         &self.x
     }
 
+    /// Of coordinates, what inner products are taken with, and what else goes with them.
+    pub(super) fn paired(x: Mat<f64>, y: Mat<f64>) -> Vectors {
+        Vectors { x, y: Some(y) }
+    }
+
+    pub(super) fn pair(&self) -> (MatRef<'_, f64>, MatRef<'_, f64>) {
+        (self.x.as_ref(), self.y.as_ref().unwrap_or(&self.x).as_ref())
+    }
+
     fn dual(&self) -> MatRef<'_, f64> {
-        self.y.as_ref().unwrap_or(&self.x).as_ref()
+        self.pair().1.get(..self.x.nrows(), ..)
     }
 
     pub(super) fn count(&self) -> usize {
@@ -68,7 +78,7 @@ impl Vectors {
     }
 
     fn both(&self, other: &Vectors, change: impl Fn(MatRef<f64>, MatRef<f64>) -> Mat<f64>) -> Vectors {
-        let y = self.y.as_ref().map(|y| change(y.as_ref(), other.dual()));
+        let y = self.y.as_ref().map(|y| change(y.as_ref(), other.pair().1));
         Vectors { x: change(self.x.as_ref(), other.x.as_ref()), y }
     }
 
@@ -140,6 +150,9 @@ pub(super) trait Space: Sync {
     /// `⟨φ_i, T v_k⟩`, and `⟨v_k, T v_k⟩`.
     fn along(&self, atoms: &Atoms, v: &Vectors) -> (Mat<f64>, Vec<f64>);
 
+    /// `⟨u_i, T v_j⟩`
+    fn between(&self, u: &Vectors, v: &Vectors) -> Mat<f64>;
+
     /// `⟨φ_i, v_k⟩`
     fn values(&self, atoms: &Atoms, v: &Vectors) -> Mat<f64>;
 
@@ -208,6 +221,10 @@ impl Space for FactorSpace<'_> {
         let tv = self.scatter(v);
         let squares = (0..v.count()).map(|k| v.inner(&tv, k..k + 1)).collect();
         (self.values(atoms, &tv), squares)
+    }
+
+    fn between(&self, u: &Vectors, v: &Vectors) -> Mat<f64> {
+        u.products(&self.scatter(v))
     }
 
     fn values(&self, atoms: &Atoms, v: &Vectors) -> Mat<f64> {
@@ -353,6 +370,10 @@ impl Space for KernelSpace<'_> {
         let y = self.centred(v.dual());
         let squares = (0..v.count()).map(|k| v.dual().col(k).transpose() * y.col(k)).collect();
         (dense::product(atoms.columns.transpose(), y.as_ref()), squares)
+    }
+
+    fn between(&self, u: &Vectors, v: &Vectors) -> Mat<f64> {
+        dense::product(u.dual().transpose(), self.centred(v.dual()).as_ref())
     }
 
     fn values(&self, atoms: &Atoms, v: &Vectors) -> Mat<f64> {

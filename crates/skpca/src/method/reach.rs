@@ -1,0 +1,171 @@
+//! Where P can move while the working set stays as it is.
+//!
+//! A P-step gives `P = T V M` with `V = Σ_i a_i φ_i`: whatever the alternation does, P stays in the span of its start and of
+//! the images `T φ_i` of the working set. There a vector is w + q numbers, and a round costs squares of w: nothing in it
+//! knows how many rows the data have, or columns the factor.
+//!
+//! ```text
+//! v = Σ_j b_j g_j,   g = (T φ_1, …, T φ_w, p_1, …, p_q),   y_j = ⟨g_j, v⟩,  z_j = ⟨g_j, T v⟩
+//! ⟨u, v⟩ = bᵤᵀ y_v        ⟨φ_i, T v⟩ = y_i        ⟨u, T v⟩ = bᵤᵀ z_v        T Σ a_i φ_i has b = (a, 0)
+//! ```
+
+use faer::{Mat, MatRef};
+
+use super::space::{Atoms, Space, Vectors};
+use crate::dense;
+
+/// What T makes of the working set.
+pub(super) struct Images {
+    /// `T φ_i` …
+    vectors: Vectors,
+    /// … their inner products …
+    gram: Mat<f64>,
+    /// … and `⟨T φ_i, T T φ_j⟩`.
+    scattered: Mat<f64>,
+}
+
+impl Images {
+    /// Of all atoms, the first of which may be known.
+    pub(super) fn of(space: &dyn Space, atoms: &Atoms, known: Option<Images>) -> Images {
+        let all = atoms.rows.len();
+        let from = |first: usize| {
+            let each = Mat::from_fn(all, all - first, |i, j| if i == first + j { 1.0 } else { 0.0 });
+            Images::new(space, space.scatter(&space.combination(atoms, each.as_ref())))
+        };
+        match known {
+            None => from(0),
+            Some(known) if known.vectors.count() == all => known,
+            Some(known) => known.beside(space, &from(known.vectors.count())),
+        }
+    }
+
+    fn new(space: &dyn Space, vectors: Vectors) -> Images {
+        let (gram, scattered) = (vectors.products(&vectors), space.between(&vectors, &vectors));
+        Images { vectors, gram, scattered }
+    }
+
+    fn beside(&self, space: &dyn Space, more: &Images) -> Images {
+        Images {
+            vectors: self.vectors.beside(&more.vectors),
+            gram: dense::bordered(
+                self.gram.as_ref(),
+                self.vectors.products(&more.vectors).as_ref(),
+                more.gram.as_ref(),
+            ),
+            scattered: dense::bordered(
+                self.scattered.as_ref(),
+                space.between(&self.vectors, &more.vectors).as_ref(),
+                more.scattered.as_ref(),
+            ),
+        }
+    }
+}
+
+/// The span of the images and of the P to start from.
+pub(super) struct Reach {
+    /// g, their inner products and `⟨g_i, T g_j⟩`.
+    all: Images,
+    /// Rows in the working set.
+    w: usize,
+}
+
+impl Reach {
+    pub(super) fn new(space: &dyn Space, images: &Images, start: &Vectors) -> Reach {
+        Reach { all: images.beside(space, &Images::new(space, start.clone())), w: images.vectors.count() }
+    }
+
+    /// Most of b is zero.
+    fn vectors(&self, b: Mat<f64>) -> Vectors {
+        let count = self.all.vectors.count();
+        let mut y = Mat::zeros(2 * count, b.ncols());
+        for k in 0..b.ncols() {
+            let (values, scattered) = y.col_as_slice_mut(k).split_at_mut(count);
+            for (j, &b) in b.col_as_slice(k).iter().enumerate().filter(|(_, b)| **b != 0.0) {
+                values.iter_mut().zip(self.all.gram.col_as_slice(j)).for_each(|(sum, g)| *sum += b * g);
+                scattered.iter_mut().zip(self.all.scattered.col_as_slice(j)).for_each(|(sum, g)| *sum += b * g);
+            }
+        }
+        Vectors::paired(b, y)
+    }
+
+    /// One of the g, if there are as many.
+    pub(super) fn direction(&self, j: usize) -> Option<Vectors> {
+        let count = self.all.vectors.count();
+        (j < count).then(|| self.vectors(Mat::from_fn(count, 1, |i, _| if i == j { 1.0 } else { 0.0 })))
+    }
+
+    /// The P to start from.
+    pub(super) fn start(&self) -> Vectors {
+        let (count, w) = (self.all.vectors.count(), self.w);
+        self.vectors(Mat::from_fn(count, count - w, |i, k| if i == w + k { 1.0 } else { 0.0 }))
+    }
+
+    /// `T Σ_i a_i φ_i`
+    pub(super) fn image(&self, a: MatRef<f64>) -> Vectors {
+        let mut b = Mat::zeros(self.all.vectors.count(), a.ncols());
+        b.as_mut().subrows_mut(0, self.w).copy_from(a);
+        self.vectors(b)
+    }
+
+    /// `⟨φ_i, T v_k⟩`, and `⟨v_k, T v_k⟩`.
+    pub(super) fn along(&self, v: &Vectors) -> (Mat<f64>, Vec<f64>) {
+        let (b, y) = v.pair();
+        let scattered = y.subrows(b.nrows(), b.nrows());
+        let squares = (0..v.count()).map(|k| b.col(k).transpose() * scattered.col(k)).collect();
+        (y.subrows(0, self.w).to_owned(), squares)
+    }
+
+    /// As vectors of the space itself.
+    pub(super) fn outside(&self, v: &Vectors) -> Vectors {
+        self.all.vectors.times(v.pair().0)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::eigen::{self, top};
+    use crate::factor::Factor;
+    use crate::kernel;
+    use crate::method::space::{FactorSpace, KernelSpace};
+    use crate::toys;
+
+    /// What the reach says of its vectors is what the space says of them outside.
+    #[test]
+    fn it_is_a_part_of_the_space() {
+        let points = toys::clusters(0);
+        let kernel = kernel::build(&"rbf,gamma=5".parse().unwrap(), &points, 0).unwrap();
+        let factor = Factor::exact(&kernel, &points, &()).unwrap();
+        let (t, _) = factor.scatter(true);
+        let by_factor = FactorSpace { factor: &factor, t: &t };
+        let x = top(&t, 2, eigen::Accuracy::default(), 0, &()).unwrap().vectors;
+        check(&by_factor, &by_factor.vectors(x));
+        let by_kernel = KernelSpace::new(&kernel, &points, true, factor.trace);
+        check(&by_kernel, &by_kernel.vectors(Mat::from_fn(points.n(), 2, |i, k| ((i + 3 * k) as f64).sin())));
+    }
+
+    fn check(space: &dyn Space, start: &Vectors) {
+        let near = |a: &Mat<f64>, b: &Mat<f64>| (a - b).norm_max() <= 1e-11 * b.norm_max();
+        let (few, atoms) = (space.atoms(vec![40, 3]), space.atoms(vec![40, 3, 77, 9]));
+        let a = Mat::from_fn(4, 2, |i, k| if i == k { 0.0 } else { 1.0 + i as f64 - k as f64 });
+        for known in [None, Some(Images::of(space, &few, None))] {
+            let reach = Reach::new(space, &Images::of(space, &atoms, known), start);
+            let inside = reach.image(a.as_ref()).plus(0.5, &reach.start());
+            let outside = space.scatter(&space.combination(&atoms, a.as_ref())).plus(0.5, start);
+            assert!(near(&inside.products(&reach.start()), &outside.products(start)));
+            assert!(near(&reach.outside(&inside).products(start), &outside.products(start)));
+            assert!(near(&inside.products(&inside), &outside.products(&outside)));
+            let (own, squares) = reach.along(&inside);
+            let (c, expected) = space.along(&atoms, &outside);
+            assert!(near(&own, &c));
+            assert!(
+                squares.iter().zip(&expected).all(|(a, b)| (a / b - 1.0).abs() < 1e-11),
+                "{squares:?} {expected:?}"
+            );
+            let other = reach.direction(2).expect("there are six");
+            let third = space.scatter(&space.combination(&space.atoms(vec![77]), Mat::identity(1, 1).as_ref()));
+            assert!(near(&other.products(&inside), &third.products(&outside)));
+            assert!(reach.direction(6).is_none());
+        }
+    }
+}
