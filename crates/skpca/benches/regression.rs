@@ -93,7 +93,7 @@ fn against_factor(name: &str, points: &Points) {
     );
 }
 
-/// From a strong penalty, each solved from what the one before found, to a weak one, against the weak one alone: factor,
+/// From a strong penalty to a weak one, each from where the one before ended, against the weak one alone: factor,
 /// eigenvectors and all.
 fn paths(name: &str, points: &Points) {
     let shares: Vec<f64> = (0..20).map(|i| 0.9 * (0.02_f64 / 0.9).powf(f64::from(i) / 19.0)).collect();
@@ -107,21 +107,21 @@ fn paths(name: &str, points: &Points) {
                 let fit = Fit { method: spec, components: Some(Q), scaling: Scaling::None, ..Fit::default() };
                 let timed = |shares: &[f64]| {
                     let start = Instant::now();
-                    let counts = fit.path(points, shares).expect("the benchmark's tables can be fitted");
-                    (start.elapsed().as_secs_f64(), counts)
+                    let steps = fit.path(points, shares, &()).expect("the benchmark's tables can be fitted");
+                    (start.elapsed().as_secs_f64(), steps)
                 };
-                let (mut alone, mut path, mut counts) = (f64::INFINITY, f64::INFINITY, Vec::new());
+                let (mut alone, mut path, mut steps) = (f64::INFINITY, f64::INFINITY, Vec::new());
                 for _ in 0..3 {
                     alone = alone.min(timed(&shares[19..]).0);
                     let (seconds, found) = timed(&shares);
-                    (path, counts) = (path.min(seconds), found);
+                    (path, steps) = (path.min(seconds), found);
                 }
                 println!(
                     "{size} {method}, rank {rank}, {alternations} alternations: {:.0} ms for 20 penalties, {} to {} points, \
                      {:.0} ms for the last alone: {:.1}×",
                     1e3 * path,
-                    counts[0],
-                    counts[19],
+                    steps[0].rows.len(),
+                    steps[19].rows.len(),
                     1e3 * alone,
                     path / alone
                 );

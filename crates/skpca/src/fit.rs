@@ -9,7 +9,7 @@ use crate::error::{Error, Result};
 use crate::gram::{Basis, Precision};
 use crate::kernel::{self, Bandwidth, Kernel, conformal};
 use crate::labels::Labels;
-use crate::method::{self, COMPONENTS, DEPENDENT, Shared, Size, Solution, Support, Target, Task};
+use crate::method::{self, COMPONENTS, DEPENDENT, Shared, Size, Solution, Step, Support, Target, Task};
 use crate::model::{Model, Parts, Scores};
 use crate::points::Points;
 use crate::random::Random;
@@ -218,14 +218,23 @@ impl Fit {
         })
     }
 
-    /// How many points `l1`, `l21` or `elastic-net` use at each of `shares` of the largest useful penalty: a path, each
-    /// penalty solved from what the one before found. What a benchmark needs; a fit with `fraction` makes the model.
-    #[doc(hidden)]
-    pub fn path(&self, points: &Points, shares: &[f64]) -> Result<Vec<usize>> {
+    /// The path of `l1`, `l21` or `elastic-net`: what they select at each of `shares` of the largest useful penalty, in the
+    /// order given. Each starts where the one before ended, its P included, so that all of them cost little more than the
+    /// last. A fit with `fraction` starts at the leading eigenvectors, and may end in another local minimum.
+    ///
+    /// ```
+    /// use skpca::{Fit, Spec, toys};
+    ///
+    /// let fit = Fit { method: Spec::new("l21"), components: Some(3), ..Fit::default() };
+    /// let path = fit.path(&toys::parabola(0), &[0.9, 0.3, 0.1], &())?;
+    /// assert!(path.windows(2).all(|pair| pair[0].rows.len() < pair[1].rows.len()));
+    /// # Ok::<(), skpca::Error>(())
+    /// ```
+    pub fn path(&self, points: &Points, shares: &[f64], watch: &dyn Watch) -> Result<Vec<Step>> {
         let table = Ground::new(self, points, None, None)?;
         match &table.kernel {
-            Inner::Known(kernel) => method::supports(&self.method, &self.task(kernel, &table, None, &())?, shares),
-            Inner::Learned(_) => Err(Error::parameter("kernel", &self.kernel, "a kernel without labels")),
+            Inner::Known(kernel) => method::steps(&self.method, &self.task(kernel, &table, None, watch)?, shares),
+            Inner::Learned(_) => unreachable!("a kernel that learns from labels is refused without them"),
         }
     }
 

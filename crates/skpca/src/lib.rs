@@ -86,7 +86,7 @@ pub use factor::{Factor, Stop};
 pub use fit::Fit;
 pub use gram::{Basis, Precision, Weights, multiply_adds};
 pub use labels::Labels;
-pub use method::{Report, Target};
+pub use method::{Report, Step, Target};
 pub use model::{Density, Model, Parts, Scores};
 pub use points::Points;
 pub use random::Random;

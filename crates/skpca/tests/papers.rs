@@ -209,6 +209,33 @@ fn support_asked_for_is_support_given_or_the_nearest_below_with_a_word() {
     }
 }
 
+/// With P fixed the problem is convex: by a path or alone, its minimum is one. With P moving, the first of a path starts
+/// where a fit does.
+#[test]
+fn a_path_ends_where_fits_end() {
+    for (name, points) in sets() {
+        for method in ["l21", "l1", "elastic-net"] {
+            for alternations in [0, 500] {
+                let spec: Spec = format!("{method},alternations={alternations}").parse().unwrap();
+                let whole = Fit { method: spec.clone(), components: Some(Q), scaling: Scaling::None, ..Fit::default() };
+                let path = whole.path(&points, &[0.5, 0.1, 0.05], &()).unwrap();
+                for (step, share) in path.iter().zip([0.5, 0.1, 0.05]) {
+                    let alone = fit(&points, &spec.clone().with("fraction", share).to_string(), None).unwrap();
+                    let (report, case) = (&step.report, format!("{name} {method} {alternations} {share}"));
+                    assert!(report.converged && report.gap.unwrap() <= 1e-6, "{case}: {report:?}");
+                    assert!(step.rows.is_sorted() && report.chosen == step.rows.len(), "{case}");
+                    let penalty = alone.parts().method.fields["penalty"].as_f64().unwrap();
+                    assert!((step.penalty / penalty - 1.0).abs() < 1e-9, "{case}: {} {penalty}", step.penalty);
+                    if alternations == 0 || share == 0.5 {
+                        let distance = (report.objective.unwrap() / objective(&alone) - 1.0).abs();
+                        assert!(distance < 1e-6, "{case}: {distance}");
+                    }
+                }
+            }
+        }
+    }
+}
+
 #[test]
 fn components_keep_their_own_zeros_and_the_union_is_told_beside_them() {
     let points = toys::parabola(1);
@@ -271,4 +298,14 @@ fn wrong_parameters_are_refused_by_name() {
         "support = 5: expected a target or a penalty, not both"
     );
     assert!(message("l21,mu=1", None).starts_with("unknown method parameter 'mu': expected one of ridge, penalty,"));
+    let path = |method: &str, shares: &[f64]| {
+        let fit = Fit { method: method.parse().unwrap(), ..Fit::default() };
+        fit.path(&points, shares, &()).err().map(|e| e.to_string()).unwrap_or_default()
+    };
+    assert_eq!(path("greedy", &[0.5]), "method = greedy: expected l1, l21 or elastic-net: others have no path");
+    assert_eq!(path("l21", &[0.5, 0.0]), "shares = 0: expected numbers above 0");
+    assert_eq!(
+        path("l1,fraction=0.1", &[0.5]),
+        "method = l1,fraction=0.1: expected no penalty of its own: a path has several"
+    );
 }

@@ -47,6 +47,8 @@ use crate::spec::{Fields, Spec};
 use crate::spectrum::{Expansion, Span};
 use crate::watch::Watch;
 
+pub use regression::Step;
+pub(crate) use regression::steps;
 pub(crate) use shared::Shared;
 use shared::{Memo, Principal, Scattered};
 
@@ -83,8 +85,6 @@ fn usual_rank(asked: Option<usize>, n: usize, target: Option<Target>) -> usize {
         None => RANK.min((FACTOR / n).max(LEAST_RANK)).max(enough).min(n),
     }
 }
-
-pub(crate) use regression::supports;
 
 /// A factor ends where no more than this share of the trace is left.
 const ROUNDING: f64 = 1e-13;

@@ -194,20 +194,42 @@ struct Candidate {
     report: Report,
 }
 
-/// Points in use at each of `shares` of the largest useful penalty, each solved from what the one before found.
-pub(crate) fn supports(spec: &Spec, task: &Task, shares: &[f64]) -> Result<Vec<usize>> {
+/// One penalty of a [path](crate::Fit::path), and what it selects.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Step {
+    /// As the method's parameter `penalty`.
+    pub penalty: f64,
+    /// Rows of the data in use, increasing.
+    pub rows: Vec<usize>,
+    /// Objective, gap, rounds and whether it converged.
+    pub report: Report,
+}
+
+/// The solutions at `shares` of the largest useful penalty, each from the one before.
+pub(crate) fn steps(spec: &Spec, task: &Task, shares: &[f64]) -> Result<Vec<Step>> {
     let kind = Kind::ALL.into_iter().find(|kind| kind.name() == spec.name);
-    let kind = kind.ok_or_else(|| Error::parameter("method", &spec.name, "l1, l21 or elastic-net"))?;
-    Regression::new(kind, &mut Fields::new(spec))?.along(task, |path| {
+    let kind =
+        kind.ok_or_else(|| Error::parameter("method", &spec.name, "l1, l21 or elastic-net: others have no path"))?;
+    if let Some(share) = shares.iter().find(|share| !(share.is_finite() && **share > 0.0)) {
+        return Err(Error::parameter("shares", share, "numbers above 0"));
+    }
+    let method = Regression::new(kind, &mut Fields::new(spec))?;
+    if method.penalty.is_some() {
+        return Err(Error::parameter("method", spec, "no penalty of its own: a path has several"));
+    }
+    method.along(task, |path| {
         let most = path.alternation.largest_penalty(&path.start);
-        let mut warm: Option<State> = None;
-        let each = |share: &f64| {
-            let state = path.alternation.solve(&path.start, &vec![share * most; path.groups()], warm.as_ref())?;
-            let count = path.alternation.used(&state.a).len();
-            warm = Some(state);
-            Ok(count)
+        let mut last: Option<State> = None;
+        let step = |share: &f64| {
+            let penalties = vec![share * most; path.groups()];
+            let start = last.as_ref().map_or(&path.start, |state| &state.p);
+            let state = path.alternation.solve(start, &penalties, last.as_ref())?;
+            let Candidate { rows, mut report, .. } = path.candidate(&state, penalties);
+            report.chosen = rows.len();
+            last = Some(state);
+            Ok(Step { penalty: share * most / path.method.unit(), rows, report })
         };
-        shares.iter().map(each).collect()
+        shares.iter().map(step).collect()
     })
 }
 
