@@ -36,6 +36,8 @@ const MAGNITUDES: std::ops::Range<f64> = 1e-140..1e140;
 
 /// Up to this many rows a factor of full rank is tried in one piece, which cannot be interrupted.
 const TRIANGULAR: usize = 4000;
+/// Numbers that one thread gathers at least.
+const GATHERED: usize = 20_000;
 
 /// When the factorisation ends.
 #[derive(Clone, Copy, Debug)]
@@ -184,9 +186,14 @@ impl Factor {
 
     /// Some of the factor's rows.
     pub(crate) fn rows_of(&self, indices: &[usize]) -> Mat<f64> {
-        Mat::from_fn(indices.len(), self.rank(), |i, k| {
-            self.rows[indices[i] / blocks::ROWS][(indices[i] % blocks::ROWS, k)]
-        })
+        let (count, rank) = (indices.len(), self.rank());
+        let places: Vec<_> = indices.iter().map(|i| (&self.rows[i / blocks::ROWS], i % blocks::ROWS)).collect();
+        let mut values = vec![0.0; count * rank];
+        let columns = values.par_chunks_exact_mut(count.max(1)).with_min_len(GATHERED.div_ceil(count.max(1)));
+        columns.enumerate().for_each(|(k, column)| {
+            column.iter_mut().zip(&places).for_each(|(value, (block, row))| *value = block.col_as_slice(k)[*row]);
+        });
+        MatRef::from_column_major_slice(&values, count, rank).to_owned()
     }
 
     /// What q components in the span of `rows` capture at best (in the factor's space, where `t` is the scatter), or what
