@@ -7,13 +7,13 @@
 
 use std::sync::{Arc, OnceLock};
 
-use faer::{Mat, MatRef};
+use faer::{ColRef, Mat, MatRef};
 
 use crate::blocks;
 use crate::dense;
 use crate::error::{Error, Result};
 use crate::factor::{Factor, Stop};
-use crate::gram::{BUNDLES, Symmetric};
+use crate::gram::{BUNDLES, Precision, Symmetric};
 use crate::kernel::Kernel;
 use crate::points::Points;
 use crate::random::Random;
@@ -36,11 +36,23 @@ const WIDE: usize = 32;
 const GUIDED: usize = 1500;
 /// … and is a good one if it leaves no more than this share of the trace.
 const GUIDE_RESIDUAL: f64 = 0.3;
+/// From this residual on, what joins the basis has so small a share in the eigenvectors that its product may be rough …
+const ROUGH: f64 = 2e-5;
+/// … if its error times that residual stays below this share of the tolerance.
+const UNSEEN: f64 = 0.1;
+/// Rows on which the error of a rough product is looked at, and how much larger than there it is taken for.
+const LOOKED_AT: usize = 64;
+const CAUTION: f64 = 2.0;
 
 /// A symmetric matrix known by its products.
 pub(crate) trait Operator: Sync {
     fn dim(&self) -> usize;
     fn apply(&self, v: MatRef<f64>) -> Mat<f64>;
+
+    /// The product with an error, and the length of that error in its worst column, if it costs much less.
+    fn roughly(&self, _v: MatRef<f64>) -> Option<(Mat<f64>, f64)> {
+        None
+    }
 }
 
 /// A stored matrix.
@@ -145,14 +157,23 @@ fn iterate(
     let more = Mat::from_fn(n, block - start.ncols(), |_, _| random.normal());
     let start = if more.ncols() == 0 { start } else { dense::beside(start.as_ref(), more.as_ref()) };
     let mut basis = Subspace::new(n, BLOCKS * block);
-    basis.grow(operator, orthonormal(start, None));
-    let mut lowest = f64::INFINITY;
+    basis.grow(operator, orthonormal(start, None), 0.0);
+    let (mut lowest, mut rough) = (f64::INFINITY, true);
     for rounds in 1.. {
         let (values, s) = dense::eigen(basis.h.as_ref())?;
         lowest = lowest.min(*values.last().expect("a block has columns"));
         let lead = s.as_ref().subcols(0, block.min(s.ncols()));
         let (u, r) = basis.ritz(&values, lead);
-        let norms: Vec<f64> = r.col_iter().map(|r| r.norm_l2() / values[0].abs().max(f64::MIN_POSITIVE)).collect();
+        let scale = values[0].abs().max(f64::MIN_POSITIVE);
+        let errors: Vec<f64> = lead.col_iter().map(|s| basis.error(s) / scale).collect();
+        if errors.iter().take(q).any(|error| *error > 0.5 * accuracy.tolerance) && rounds < accuracy.rounds {
+            // The rough products have come to matter.
+            basis = Subspace::new(n, BLOCKS * block);
+            basis.grow(operator, orthonormal(u, None), 0.0);
+            rough = false;
+            continue;
+        }
+        let norms: Vec<f64> = r.col_iter().zip(errors).map(|(r, error)| r.norm_l2() / scale + error).collect();
         let residual = norms.iter().take(q).copied().fold(0.0, f64::max);
         let w = match residual <= accuracy.tolerance || rounds >= accuracy.rounds {
             true => Mat::zeros(n, 0),
@@ -172,7 +193,8 @@ fn iterate(
         if basis.used + w.ncols() > BLOCKS * block {
             basis.shrink(&values, s.as_ref().subcols(0, KEPT * block));
         }
-        basis.grow(operator, w);
+        let most = if rough && residual <= ROUGH { UNSEEN * accuracy.tolerance * scale / residual } else { 0.0 };
+        rough &= basis.grow(operator, w, most);
     }
     unreachable!("the loop returns")
 }
@@ -186,13 +208,15 @@ struct Subspace {
     v: Mat<f64>,
     kv: Mat<f64>,
     h: Mat<f64>,
+    /// How far the columns of `K V` may be off.
+    errors: Vec<f64>,
     /// Columns in use.
     used: usize,
 }
 
 impl Subspace {
     fn new(n: usize, most: usize) -> Subspace {
-        Subspace { v: Mat::zeros(n, most), kv: Mat::zeros(n, most), h: Mat::zeros(0, 0), used: 0 }
+        Subspace { v: Mat::zeros(n, most), kv: Mat::zeros(n, most), h: Mat::zeros(0, 0), errors: Vec::new(), used: 0 }
     }
 
     fn v(&self) -> MatRef<'_, f64> {
@@ -203,13 +227,26 @@ impl Subspace {
         self.kv.as_ref().subcols(0, self.used)
     }
 
-    /// Adds columns that are orthonormal to those there are.
-    fn grow(&mut self, operator: &dyn Operator, w: Mat<f64>) {
-        let kw = operator.apply(w.as_ref());
-        self.h = grown(&self.h, &inner(self.v(), kw.as_ref()), &inner(w.as_ref(), kw.as_ref()));
+    /// Adds columns that are orthonormal to those there are. Their products may be off by `most`, but are better where
+    /// that cannot be had: then false comes back.
+    fn grow(&mut self, operator: &dyn Operator, w: Mat<f64>, most: f64) -> bool {
+        let tried = if most > 0.0 { operator.roughly(w.as_ref()) } else { None };
+        let rough = tried.filter(|(_, error)| *error <= most);
+        let enough = rough.is_some() || most == 0.0;
+        let (kw, error) = rough.unwrap_or_else(|| (operator.apply(w.as_ref()), 0.0));
+        // `V` has the better products, if these are rough.
+        let cross = if error > 0.0 { inner(self.kv(), w.as_ref()) } else { inner(self.v(), kw.as_ref()) };
+        self.h = grown(&self.h, &cross, &inner(w.as_ref(), kw.as_ref()));
+        self.errors.extend(vec![error; w.ncols()]);
         self.v.as_mut().subcols_mut(self.used, w.ncols()).copy_from(&w);
         self.kv.as_mut().subcols_mut(self.used, w.ncols()).copy_from(&kw);
         self.used += w.ncols();
+        enough
+    }
+
+    /// How far `K V s` may be off.
+    fn error(&self, s: ColRef<f64>) -> f64 {
+        s.iter().zip(&self.errors).map(|(s, error)| s.abs() * error).sum()
     }
 
     /// Ritz vectors `u = V s` and their residuals `K u − θ u`.
@@ -227,6 +264,7 @@ impl Subspace {
         self.v.as_mut().subcols_mut(0, k).copy_from(&v);
         self.kv.as_mut().subcols_mut(0, k).copy_from(&kv);
         self.h = dense::diagonal(&values[..k]);
+        self.errors = s.col_iter().map(|s| self.error(s)).collect();
         self.used = k;
     }
 }
@@ -408,13 +446,13 @@ impl<'a> KernelOperator<'a> {
 
     /// `K v`, whether centred or not.
     pub(crate) fn plain(&self, v: MatRef<f64>) -> Mat<f64> {
-        self.matrix.product(v)
+        self.matrix.product(v, Precision::Double)
     }
 
     /// `μ = K 1 / n`, or zero if not centred.
     pub(crate) fn means(&self) -> Vec<f64> {
         match self.center {
-            true => self.means.get_or_init(|| column(&self.matrix.product(self.shares().as_ref()), 0)).clone(),
+            true => self.means.get_or_init(|| column(&self.plain(self.shares().as_ref()), 0)).clone(),
             false => vec![0.0; self.dim()],
         }
     }
@@ -456,21 +494,42 @@ impl Operator for KernelOperator<'_> {
 
     fn apply(&self, v: MatRef<f64>) -> Mat<f64> {
         if !self.center {
-            return self.matrix.product(v);
+            return self.plain(v);
         }
         let mut centred = v.to_owned();
         center_columns(&mut centred);
         let mut out = match self.means.get() {
-            Some(_) => self.matrix.product(centred.as_ref()),
+            Some(_) => self.plain(centred.as_ref()),
             // One column more costs little beside computing the kernel values for it alone.
             None => {
-                let both = self.matrix.product(dense::beside(centred.as_ref(), self.shares().as_ref()).as_ref());
+                let both = self.plain(dense::beside(centred.as_ref(), self.shares().as_ref()).as_ref());
                 let _ = self.means.set(column(&both, v.ncols()));
                 both.as_ref().subcols(0, v.ncols()).to_owned()
             }
         };
         center_columns(&mut out);
         out
+    }
+
+    /// In 32 bits, where values are computed; the error is that of some rows.
+    fn roughly(&self, v: MatRef<f64>) -> Option<(Mat<f64>, f64)> {
+        if self.matrix.is_stored() || !self.matrix.kernel().bounded() {
+            return None;
+        }
+        let mut v = v.to_owned();
+        if self.center {
+            center_columns(&mut v);
+        }
+        let mut out = self.matrix.product(v.as_ref(), Precision::Single);
+        let rows = Random::new(0, 13).sample(self.dim(), LOOKED_AT);
+        let exact = self.matrix.product_at(&rows, v.as_ref());
+        let square = |c: usize| (0..rows.len()).map(|i| (out[(rows[i], c)] - exact[(i, c)]).powi(2)).sum::<f64>();
+        let worst = (0..v.ncols()).map(square).fold(0.0, f64::max);
+        let error = CAUTION * (worst * self.dim() as f64 / rows.len() as f64).sqrt();
+        if self.center {
+            center_columns(&mut out);
+        }
+        Some((out, error))
     }
 }
 
@@ -488,6 +547,8 @@ pub(crate) fn center_columns(a: &mut Mat<f64>) {
 
 #[cfg(test)]
 mod tests {
+    use std::sync::atomic::{AtomicUsize, Ordering};
+
     use super::*;
     use crate::kernel;
     use crate::spec::Spec;
@@ -555,5 +616,69 @@ mod tests {
         let values: Vec<f64> = (0..400).map(|i| 1.0 / (1.0 + i as f64)).collect();
         let ended = top(&with_spectrum(&values), 5, Accuracy::default(), 0, &Impatient).err();
         assert_eq!(ended, Some(Error::Interrupted));
+    }
+
+    /// A matrix whose rough products are off by `error`, as they say.
+    struct Noisy {
+        matrix: Mat<f64>,
+        error: f64,
+        asked: AtomicUsize,
+    }
+
+    impl Operator for Noisy {
+        fn dim(&self) -> usize {
+            self.matrix.nrows()
+        }
+        fn apply(&self, v: MatRef<f64>) -> Mat<f64> {
+            self.matrix.apply(v)
+        }
+        fn roughly(&self, v: MatRef<f64>) -> Option<(Mat<f64>, f64)> {
+            let call = self.asked.fetch_add(1, Ordering::Relaxed);
+            let mut random = Random::new(call as u64, 10);
+            let size = self.error / (self.dim() as f64).sqrt();
+            let noise = Mat::from_fn(v.nrows(), v.ncols(), |_, _| size * random.normal());
+            Some((self.apply(v) + noise, 1.2 * self.error))
+        }
+    }
+
+    #[test]
+    fn rough_products_leave_pairs_as_good_as_asked_for() {
+        // Errors that do not show, that do in pairs far below the first, and that are as large as the matrix.
+        for (second, error) in [(0.95, 1e-8), (1e-3, 4e-7), (0.95, 1.0)] {
+            let values: Vec<f64> = (0..500).map(|i| if i == 0 { 1.0 } else { second * 0.95f64.powi(i) }).collect();
+            let noisy = Noisy { matrix: with_spectrum(&values), error, asked: AtomicUsize::new(0) };
+            let pairs = top(&noisy, 6, Accuracy::default(), 1, &()).unwrap();
+            assert!(noisy.asked.into_inner() > 0 && pairs.converged, "{error}: {}", pairs.residual);
+            assert!(pairs.residual <= 1e-10);
+            for k in 0..6 {
+                let u = pairs.vectors.as_ref().subcols(k, 1);
+                let residual = &dense::product(noisy.matrix.as_ref(), u) - u * faer::Scale(pairs.values[k]);
+                assert!(residual.norm_l2() <= 1.01e-10, "{error} {k}: {}", residual.norm_l2());
+            }
+        }
+    }
+
+    #[test]
+    fn a_kernel_matrix_that_is_not_stored_says_how_rough_its_products_are() {
+        let points = Points::new(3, (0..9000).map(|i| (0.37 * f64::from(i)).sin()).collect::<Vec<_>>()).unwrap();
+        for center in [true, false] {
+            let operator = KernelOperator::new(&rbf(), &points, center);
+            let v = orthonormal(Mat::from_fn(3000, 4, |i, j| ((i * (j + 2)) as f64).cos()), None);
+            let (rough, error) = operator.roughly(v.as_ref()).expect("it is not stored");
+            let off = rough - operator.apply(v.as_ref());
+            let largest = off.col_iter().map(|column| column.norm_l2()).fold(0.0, f64::max);
+            assert!(largest <= error && error <= 10.0 * largest, "{largest} {error}");
+            let pairs = top_of_kernel(&operator, 5, Accuracy::default(), 0, &()).unwrap();
+            let ku = operator.apply(pairs.vectors.as_ref());
+            for k in 0..5 {
+                let residual =
+                    ku.as_ref().subcols(k, 1) - pairs.vectors.as_ref().subcols(k, 1) * faer::Scale(pairs.values[k]);
+                assert!(residual.norm_l2() <= 1e-10 * pairs.values[0], "{k}: {}", residual.norm_l2());
+            }
+        }
+        let stored = KernelOperator::new(&rbf(), &points.slice(0..200), true).roughly(Mat::zeros(200, 1).as_ref());
+        let unbounded = kernel::build(&Spec::new("polynomial"), &points, 0).unwrap();
+        let unbounded = KernelOperator::new(&unbounded, &points, true).roughly(Mat::zeros(3000, 1).as_ref());
+        assert!(stored.is_none() && unbounded.is_none());
     }
 }

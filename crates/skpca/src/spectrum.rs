@@ -15,7 +15,7 @@ use crate::eigen::{Accuracy, top};
 use crate::error::Result;
 use crate::factor::{Factor, Stop, diagonal, gram};
 use crate::gram::{Arithmetic, Basis};
-use crate::kernel::{Form, Kernel};
+use crate::kernel::Kernel;
 use crate::points::Points;
 use crate::random::Random;
 use crate::scatter::Scatter;
@@ -112,10 +112,8 @@ impl Skeleton {
 
     /// Whether 32 bits are enough for `Σ k kᵀ`: values between −1 and 1, points that are well apart.
     fn single_is_enough(&self) -> bool {
-        let kernel = self.basis.kernel();
-        let bounded = matches!(kernel.form(), Form::Gaussian { .. } | Form::Manhattan { .. } | Form::Cosine);
         let many = self.kept.len() >= SINGLE_POINTS;
-        bounded && kernel.conformal().is_none() && many && self.condition <= SINGLE_CONDITION
+        self.basis.kernel().bounded() && many && self.condition <= SINGLE_CONDITION
     }
 }
 

@@ -51,6 +51,12 @@ pub trait Kernel: Debug + Send + Sync {
     fn conformal(&self) -> Option<&Conformal> {
         None
     }
+
+    /// Whether values lie between −1 and 1, whatever the rows: then no row's rounding outweighs the others'.
+    fn bounded(&self) -> bool {
+        let form = matches!(self.form(), Form::Gaussian { .. } | Form::Manhattan { .. } | Form::Cosine);
+        form && self.conformal().is_none()
+    }
 }
 
 /// The shapes of kernel that the hot loop computes from tiles.
