@@ -7,17 +7,21 @@ import time
 from dataclasses import dataclass
 from importlib.metadata import version
 
+PAUSE = 0.1
+
 
 def interleaved(calls, repeats):
     """Seconds of each call, `repeats` times over: a, b, c, a, b, c, …
 
-    A machine that slows down half-way then slows all of them. Each is called once before, untimed.
+    A machine that slows down half-way then slows all of them. Each is called once before, untimed. Before each there is
+    a pause: OpenBLAS's threads spin for tens of milliseconds after a product, on the cores of whoever comes next.
     """
     for call in calls.values():
         call()
     seconds = {name: [] for name in calls}
     for _ in range(repeats):
         for name, call in calls.items():
+            time.sleep(PAUSE)
             start = time.perf_counter()
             call()
             seconds[name].append(time.perf_counter() - start)
