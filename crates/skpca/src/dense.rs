@@ -6,10 +6,12 @@ use faer::{Accum, Mat, MatMut, MatRef, Par, Side};
 
 use crate::error::{Error, Result};
 
-/// Products of more multiply-adds than this are made of bands of rows, on all threads.
+/// Products of more multiply-adds than this are made of bands of rows, and solutions of columns, on all threads.
 const LARGE: usize = 4_000_000;
 /// Rows of a band.
 const BAND: usize = 192;
+/// Columns that are solved together.
+const COLUMNS: usize = 128;
 
 /// `aᵀb`
 pub(crate) fn dot(a: &[f64], b: &[f64]) -> f64 {
@@ -49,17 +51,27 @@ pub(crate) fn mirror(a: &mut Mat<f64>) {
 
 /// `L⁻¹ B` in place.
 pub(crate) fn solve_lower(l: MatRef<f64>, b: MatMut<f64>) {
-    solve_lower_triangular_in_place(l, b, Par::Seq);
+    by_columns(b, l.nrows(), &|b| solve_lower_triangular_in_place(l, b, Par::Seq));
 }
 
 /// `L⁻ᵀ B` in place.
 pub(crate) fn solve_lower_transposed(l: MatRef<f64>, b: MatMut<f64>) {
-    solve_upper_triangular_in_place(l.transpose(), b, Par::Seq);
+    by_columns(b, l.nrows(), &|b| solve_upper_triangular_in_place(l.transpose(), b, Par::Seq));
+}
+
+/// Some columns at a time, in parallel, where `rows` multiply-adds a number are much work.
+fn by_columns(b: MatMut<f64>, rows: usize, solve: &(impl Fn(MatMut<f64>) + Sync)) {
+    if b.ncols() <= COLUMNS || rows * b.nrows() * b.ncols() <= LARGE {
+        return solve(b);
+    }
+    let half = (b.ncols() / 2).next_multiple_of(COLUMNS);
+    let (left, right) = b.split_at_col_mut(half);
+    rayon::join(|| by_columns(left, rows, solve), || by_columns(right, rows, solve));
 }
 
 /// `B L⁻ᵀ` in place.
 pub(crate) fn divide_by_transposed(b: MatMut<f64>, l: MatRef<f64>) {
-    solve_lower_triangular_in_place(l, b.transpose_mut(), Par::Seq);
+    by_columns(b.transpose_mut(), l.nrows(), &|b| solve_lower_triangular_in_place(l, b, Par::Seq));
 }
 
 /// `L⁻¹ A L⁻ᵀ` in place.

@@ -77,7 +77,8 @@ impl<'a> Points<'a> {
 
     /// The named rows, copied in the order given.
     pub fn select(&self, rows: &[usize]) -> Points<'static> {
-        let values: Vec<f64> = rows.iter().flat_map(|&i| self.row(i)).copied().collect();
+        let mut values = Vec::with_capacity(rows.len() * self.d);
+        rows.iter().for_each(|&i| values.extend_from_slice(self.row(i)));
         Points { d: self.d, values: Cow::Owned(values) }
     }
 

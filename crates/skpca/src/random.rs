@@ -41,14 +41,16 @@ impl Random {
             return (0..n).collect();
         }
         // Floyd's algorithm: O(count) draws and memory.
-        let mut chosen = std::collections::BTreeSet::new();
+        let mut chosen = std::collections::HashSet::with_capacity(count);
         for top in n - count..n {
             let candidate = self.below(top + 1);
             if !chosen.insert(candidate) {
                 chosen.insert(top);
             }
         }
-        chosen.into_iter().collect()
+        let mut chosen: Vec<usize> = chosen.into_iter().collect();
+        chosen.sort_unstable();
+        chosen
     }
 }
 
