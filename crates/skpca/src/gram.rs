@@ -166,25 +166,22 @@ impl Basis {
         out: &mut [f64],
     ) {
         let (rows, columns, tiles) = (packed.tiles.rows, weights.columns, packed.tiles);
-        let Scratch { queries, values, sums } = scratch;
+        let Scratch { queries, values, part, sums } = scratch;
         queries.pack(&self.coordinates, &tiles, x);
+        sums.fill(0.0);
         self.sweep(packed, queries, values, x, |panel, chunk, values| {
-            sums.fill(E::default());
-            let length = values.len() / rows;
+            let (sums, length) = (&mut sums[panel * columns * rows..][..columns * rows], values.len() / rows);
             let mut from = 0;
             for &width in &weights.widths {
                 let a = &weights.chunks[chunk][from * length..(from + width) * length];
-                tiles.product_panel(length, width, values, a, &mut sums[from * rows..(from + width) * rows]);
+                E::add_product(&tiles, width, values, a, part, &mut sums[from * rows..(from + width) * rows]);
                 from += width;
             }
-            let inside = rows.min(x.n() - panel * rows);
-            for i in 0..inside {
-                let out = &mut out[(panel * rows + i) * columns..][..columns];
-                for (c, o) in out.iter_mut().enumerate() {
-                    *o += sums[c * rows + i].to_f64();
-                }
-            }
         });
+        for (i, out) in out.chunks_exact_mut(columns).enumerate() {
+            let sums = &sums[i / rows * columns * rows..];
+            out.iter_mut().enumerate().for_each(|(c, out)| *out = sums[c * rows + i % rows]);
+        }
     }
 
     /// The block `K(X, Z)` itself, sequentially, into `out` (rows of X by points of Z).

@@ -116,6 +116,8 @@ impl<E: Arithmetic> Scatter<E> {
             let strips = other.chunks_exact_mut(width).zip(lanes.chunks_exact(height));
             let strips = strips.map(|(to, from)| (&mut to[point..], &from[lane..]));
             match side_by_side {
+                12 => strips.for_each(|(to, from)| first::<E, 12>(to, from)),
+                8 => strips.for_each(|(to, from)| first::<E, 8>(to, from)),
                 6 => strips.for_each(|(to, from)| first::<E, 6>(to, from)),
                 4 => strips.for_each(|(to, from)| first::<E, 4>(to, from)),
                 2 => strips.for_each(|(to, from)| first::<E, 2>(to, from)),

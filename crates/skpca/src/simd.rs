@@ -15,7 +15,16 @@
 //! Safety: the face checks every slice length against the tile shape before a pointer is made, and picks
 //! only instruction sets that the processor was asked for at run time.
 
+mod exp2;
+mod plain;
+#[cfg(target_arch = "x86_64")]
+mod x86;
+
 use std::sync::OnceLock;
+
+use plain::Plain;
+#[cfg(target_arch = "x86_64")]
+use std::arch::x86_64::{__m256, __m256d, __m512, __m512d};
 
 /// A number type the tiles work in.
 pub(crate) trait Element: Copy + Default + Send + Sync + PartialEq + 'static {
@@ -146,39 +155,16 @@ trait Vector: Copy {
     unsafe fn fma(self, b: Self, c: Self) -> Self;
     /// `self − |a − b|`
     unsafe fn minus_distance(self, a: Self, b: Self) -> Self;
-    /// `2^t` for `t` up to a few ulps above zero; at least 2 to the smallest normal exponent. Several at a time, step
-    /// by step, because each step waits for the one before.
-    unsafe fn exp2<const G: usize>(t: [[Self; RV]; G], constants: &Self::Constants) -> [[Self; RV]; G];
-    /// Registers full of the numbers that `exp2` needs.
-    type Constants;
-    unsafe fn constants() -> Self::Constants;
 }
 
-/// 2^r on |r| ≤ ½ as 1 + r·s(r), minimax in relative error: 3.0e-16 (found by Remez exchange).
-const EXP2_F64: [f64; 11] = [
-    1.0,
-    0.693_147_180_559_951_6,
-    0.240_226_506_959_104_72,
-    0.055_504_108_664_346_58,
-    0.009_618_129_107_380_714,
-    0.001_333_355_824_648_072,
-    0.000_154_035_308_008_182_56,
-    0.000_015_252_647_747_695_92,
-    1.321_523_563_477_604e-6,
-    1.021_050_645_881_614_5e-7,
-    7.111_758_687_557_852e-9,
-];
-
-/// The same for single precision: 2.6e-9.
-#[allow(clippy::approx_constant)] // rounded, the second coefficient is ln 2; it is still a coefficient
-const EXP2_F32: [f32; 7] =
-    [1.0, 0.693_147_2, 0.240_226_53, 0.055_503_106, 0.009_617_693, 0.001_340_664_4, 0.000_155_946_78];
-
-/// Adding this rounds to an integer, which then stands in the low bits.
-const ROUND_F64: f64 = 1.5 * (1u64 << 52) as f64;
-const ROUND_F32: f32 = 1.5 * (1u32 << 23) as f32;
-const LOWEST_F64: f64 = -1022.0;
-const LOWEST_F32: f32 = -126.0;
+/// `2^t` for `t` up to a few ulps above zero; at least 2 to the smallest normal exponent.
+trait Exp2: Vector {
+    /// Registers full of the numbers that it needs.
+    type Constants;
+    unsafe fn constants() -> Self::Constants;
+    /// Several at a time, step by step, because each step waits for the one before.
+    unsafe fn exp2<const G: usize>(t: [[Self; RV]; G], constants: &Self::Constants) -> [[Self; RV]; G];
+}
 
 /// Vectors of query rows in a tile.
 const RV: usize = 2;
@@ -210,7 +196,7 @@ unsafe fn accumulate<V: Vector, const NP: usize, const MANHATTAN: bool>(
 }
 
 #[inline(always)]
-unsafe fn kernel_panel<V: Vector, const NP: usize, const GROUP: usize, const MANHATTAN: bool, const EXP2: bool>(
+unsafe fn kernel_panel<V: Exp2, const NP: usize, const GROUP: usize, const MANHATTAN: bool, const EXP2: bool>(
     panel: &KernelPanel<V::E>,
     out: &mut [V::E],
 ) {
@@ -241,7 +227,7 @@ unsafe fn kernel_panel<V: Vector, const NP: usize, const GROUP: usize, const MAN
 /// `out[j][i] = g(out[j][i]) − μ_j`, in a pass of its own: with the sums still in registers, the polynomials of several
 /// vectors would not fit beside them. `GROUP` points at a time, because one vector alone waits for itself.
 #[inline(always)]
-unsafe fn finish<V: Vector, const GROUP: usize, const EXP2: bool>(means: &[V::E], out: *mut V::E) {
+unsafe fn finish<V: Exp2, const GROUP: usize, const EXP2: bool>(means: &[V::E], out: *mut V::E) {
     // SAFETY: the caller has RV vectors for every mean, and a multiple of GROUP of them.
     unsafe {
         let constants = V::constants();
@@ -377,235 +363,6 @@ macro_rules! tiles {
     };
 }
 
-/// Plain arrays: whatever the compiler makes of them.
-#[derive(Clone, Copy)]
-struct Plain<E>([E; 4]);
-
-macro_rules! plain {
-    ($element:ty, $poly:ident, $round:ident, $lowest:ident, $mantissa:literal) => {
-        impl Vector for Plain<$element> {
-            type E = $element;
-            const LANES: usize = 4;
-            #[inline(always)]
-            unsafe fn splat(value: $element) -> Self {
-                Plain([value; 4])
-            }
-            #[inline(always)]
-            unsafe fn load(from: *const $element) -> Self {
-                // SAFETY: the caller has four values there.
-                Plain(unsafe { from.cast::<[$element; 4]>().read_unaligned() })
-            }
-            #[inline(always)]
-            unsafe fn store(self, to: *mut $element) {
-                // SAFETY: the caller has four places there.
-                unsafe { to.cast::<[$element; 4]>().write_unaligned(self.0) }
-            }
-            #[inline(always)]
-            unsafe fn add(self, other: Self) -> Self {
-                Plain(std::array::from_fn(|i| self.0[i] + other.0[i]))
-            }
-            #[inline(always)]
-            unsafe fn sub(self, other: Self) -> Self {
-                Plain(std::array::from_fn(|i| self.0[i] - other.0[i]))
-            }
-            #[inline(always)]
-            unsafe fn fma(self, b: Self, c: Self) -> Self {
-                // Not fused: without the instruction `mul_add` is a library call.
-                Plain(std::array::from_fn(|i| self.0[i] * b.0[i] + c.0[i]))
-            }
-            #[inline(always)]
-            unsafe fn minus_distance(self, a: Self, b: Self) -> Self {
-                Plain(std::array::from_fn(|i| self.0[i] - (a.0[i] - b.0[i]).abs()))
-            }
-            type Constants = ();
-            #[inline(always)]
-            unsafe fn constants() {}
-            #[inline(always)]
-            unsafe fn exp2<const G: usize>(t: [[Self; RV]; G], _: &()) -> [[Self; RV]; G] {
-                let one = |t: $element| {
-                    let t = t.max($lowest);
-                    let n = t + $round;
-                    let r = t - (n - $round);
-                    let p = $poly.iter().rev().fold(0.0, |sum, c| sum * r + c);
-                    <$element>::from_bits(p.to_bits().wrapping_add(n.to_bits() << $mantissa))
-                };
-                t.map(|pair| pair.map(|vector| Plain(vector.0.map(one))))
-            }
-        }
-    };
-}
-plain!(f64, EXP2_F64, ROUND_F64, LOWEST_F64, 52);
-plain!(f32, EXP2_F32, ROUND_F32, LOWEST_F32, 23);
-
-#[cfg(target_arch = "x86_64")]
-use std::arch::x86_64::*;
-
-#[cfg(target_arch = "x86_64")]
-macro_rules! x86_vector {
-    ($vector:ty, $element:ty, $lanes:literal, $poly:ident, $round:ident, $lowest:ident, $mantissa:literal,
-     $set1:ident, $loadu:ident, $storeu:ident, $add:ident, $sub:ident, $mul:ident, $fmadd:ident, $max:ident,
-     $to_bits:ident, $from_bits:ident, $shift:ident, $add_bits:ident) => {
-        impl Vector for $vector {
-            type E = $element;
-            const LANES: usize = $lanes;
-            #[inline(always)]
-            unsafe fn splat(value: $element) -> Self {
-                unsafe { $set1(value) }
-            }
-            #[inline(always)]
-            unsafe fn load(from: *const $element) -> Self {
-                unsafe { $loadu(from) }
-            }
-            #[inline(always)]
-            unsafe fn store(self, to: *mut $element) {
-                unsafe { $storeu(to, self) }
-            }
-            #[inline(always)]
-            unsafe fn add(self, other: Self) -> Self {
-                unsafe { $add(self, other) }
-            }
-            #[inline(always)]
-            unsafe fn sub(self, other: Self) -> Self {
-                unsafe { $sub(self, other) }
-            }
-            #[inline(always)]
-            unsafe fn fma(self, b: Self, c: Self) -> Self {
-                unsafe { $fmadd(self, b, c) }
-            }
-            #[inline(always)]
-            unsafe fn minus_distance(self, a: Self, b: Self) -> Self {
-                unsafe { $sub(self, $max($sub(a, b), $sub(b, a))) }
-            }
-            type Constants = ([Self; $poly.len()], Self, Self);
-            #[inline(always)]
-            unsafe fn constants() -> Self::Constants {
-                // Hidden from the compiler, which would otherwise spread each number anew for every use.
-                let (poly, lowest, round) = std::hint::black_box(&($poly, $lowest, $round));
-                unsafe { (poly.map(|c| $set1(c)), $set1(*lowest), $set1(*round)) }
-            }
-            #[inline(always)]
-            unsafe fn exp2<const G: usize>(
-                t: [[Self; RV]; G],
-                (poly, lowest, round): &Self::Constants,
-            ) -> [[Self; RV]; G] {
-                unsafe {
-                    let mut n = t;
-                    let mut p = t;
-                    for (p, n) in p.as_flattened_mut().iter_mut().zip(n.as_flattened_mut()) {
-                        let t = $max(*p, *lowest);
-                        *n = $add(t, *round);
-                        let r = $sub(t, $sub(*n, *round));
-                        // Even and odd powers apart: two short chains instead of one long.
-                        let square = $mul(r, r);
-                        let mut even = poly[poly.len() - 1];
-                        let mut odd = poly[poly.len() - 2];
-                        for c in poly[..poly.len() - 2].rchunks_exact(2) {
-                            even = $fmadd(even, square, c[1]);
-                            odd = $fmadd(odd, square, c[0]);
-                        }
-                        even = $fmadd(even, square, poly[0]);
-                        *p = $fmadd(odd, r, even);
-                    }
-                    for (p, n) in p.as_flattened_mut().iter_mut().zip(n.as_flattened()) {
-                        // n's low bits, shifted into the exponent, multiply by 2^n.
-                        *p = $from_bits($add_bits($to_bits(*p), $shift::<$mantissa>($to_bits(*n))));
-                    }
-                    p
-                }
-            }
-        }
-    };
-}
-
-#[cfg(target_arch = "x86_64")]
-x86_vector!(
-    __m256d,
-    f64,
-    4,
-    EXP2_F64,
-    ROUND_F64,
-    LOWEST_F64,
-    52,
-    _mm256_set1_pd,
-    _mm256_loadu_pd,
-    _mm256_storeu_pd,
-    _mm256_add_pd,
-    _mm256_sub_pd,
-    _mm256_mul_pd,
-    _mm256_fmadd_pd,
-    _mm256_max_pd,
-    _mm256_castpd_si256,
-    _mm256_castsi256_pd,
-    _mm256_slli_epi64,
-    _mm256_add_epi64
-);
-#[cfg(target_arch = "x86_64")]
-x86_vector!(
-    __m256,
-    f32,
-    8,
-    EXP2_F32,
-    ROUND_F32,
-    LOWEST_F32,
-    23,
-    _mm256_set1_ps,
-    _mm256_loadu_ps,
-    _mm256_storeu_ps,
-    _mm256_add_ps,
-    _mm256_sub_ps,
-    _mm256_mul_ps,
-    _mm256_fmadd_ps,
-    _mm256_max_ps,
-    _mm256_castps_si256,
-    _mm256_castsi256_ps,
-    _mm256_slli_epi32,
-    _mm256_add_epi32
-);
-#[cfg(target_arch = "x86_64")]
-x86_vector!(
-    __m512d,
-    f64,
-    8,
-    EXP2_F64,
-    ROUND_F64,
-    LOWEST_F64,
-    52,
-    _mm512_set1_pd,
-    _mm512_loadu_pd,
-    _mm512_storeu_pd,
-    _mm512_add_pd,
-    _mm512_sub_pd,
-    _mm512_mul_pd,
-    _mm512_fmadd_pd,
-    _mm512_max_pd,
-    _mm512_castpd_si512,
-    _mm512_castsi512_pd,
-    _mm512_slli_epi64,
-    _mm512_add_epi64
-);
-#[cfg(target_arch = "x86_64")]
-x86_vector!(
-    __m512,
-    f32,
-    16,
-    EXP2_F32,
-    ROUND_F32,
-    LOWEST_F32,
-    23,
-    _mm512_set1_ps,
-    _mm512_loadu_ps,
-    _mm512_storeu_ps,
-    _mm512_add_ps,
-    _mm512_sub_ps,
-    _mm512_mul_ps,
-    _mm512_fmadd_ps,
-    _mm512_max_ps,
-    _mm512_castps_si512,
-    _mm512_castsi512_ps,
-    _mm512_slli_epi32,
-    _mm512_add_epi32
-);
-
 tiles!(plain_f64, Plain<f64>, [], 4, 2, [1, 2, 3, 4]);
 tiles!(plain_f32, Plain<f32>, [], 4, 2, [1, 2, 3, 4]);
 #[cfg(target_arch = "x86_64")]
@@ -658,6 +415,52 @@ impl Element for f32 {
             Level::Avx2 => avx2_f32::TILES,
             #[cfg(target_arch = "x86_64")]
             Level::Avx512 => avx512_f32::TILES,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::exp2::{LOWEST_F32, LOWEST_F64};
+    use super::*;
+
+    /// 2^t of each of these, by tiles of depth 0.
+    fn powers<E: Element>(level: Level, t: &[f64]) -> Vec<f64> {
+        let tiles = E::tiles(level);
+        let none = vec![E::default(); tiles.points];
+        let mut out = vec![E::default(); tiles.points * tiles.rows];
+        let each = |t: &[f64]| {
+            let mut row_term: Vec<E> = t.iter().map(|t| E::from_f64(*t)).collect();
+            row_term.resize(tiles.rows, E::default());
+            let (row_term, point_term, means) = (&row_term[..], &none[..], &none[..]);
+            let (inner, x, z): (_, &[E], &[E]) = (Inner::Dot, &[], &[]);
+            let task = KernelPanel { inner, exp2: true, first: true, depth: 0, x, row_term, z, point_term, means };
+            tiles.kernel_panel(&task, &mut out);
+            out[..t.len()].iter().map(|v| v.to_f64()).collect::<Vec<_>>()
+        };
+        t.chunks(tiles.rows).flat_map(each).collect()
+    }
+
+    fn error_of<E: Element>(level: Level, lowest: f64) -> f64 {
+        let t: Vec<f64> = (0..=200_000).map(|i| E::from_f64(lowest * f64::from(i) / 200_000.0).to_f64()).collect();
+        let errors = powers::<E>(level, &t).into_iter().zip(t).map(|(found, t)| (found / t.exp2() - 1.0).abs());
+        errors.fold(0.0, f64::max)
+    }
+
+    #[test]
+    fn powers_of_two_are_right_to_the_last_bits() {
+        for level in Level::available() {
+            let (double, single) = (error_of::<f64>(level, LOWEST_F64), error_of::<f32>(level, LOWEST_F32.into()));
+            assert!(double < 7e-16 && single < 1.7e-7, "{level:?}: {double} {single}");
+        }
+    }
+
+    #[test]
+    fn powers_end_at_the_smallest_normal_number() {
+        let far = [-1023.0, -1e5, -1e30];
+        for level in Level::available() {
+            assert_eq!(powers::<f64>(level, &far), [f64::MIN_POSITIVE; 3], "{level:?}");
+            assert_eq!(powers::<f32>(level, &far), [f64::from(f32::MIN_POSITIVE); 3], "{level:?}");
         }
     }
 }

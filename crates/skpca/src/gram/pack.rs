@@ -247,7 +247,10 @@ impl<E: Element> Queries<E> {
 pub struct Scratch<E> {
     pub queries: Queries<E>,
     pub values: Vec<E>,
-    pub sums: Vec<E>,
+    /// A tile's own sums.
+    pub part: Vec<E>,
+    /// Those of all tiles, panel after panel.
+    pub sums: Vec<f64>,
 }
 
 impl<E: Element> Scratch<E> {
@@ -257,7 +260,8 @@ impl<E: Element> Scratch<E> {
         Scratch {
             queries: Queries::new(BLOCK, packed.d),
             values: zeros(panels * packed.tiles.rows * packed.chunk),
-            sums: zeros(columns * packed.tiles.rows),
+            part: zeros(packed.tiles.points * packed.tiles.rows),
+            sums: vec![0.0; columns * BLOCK],
         }
     }
 }
