@@ -10,6 +10,8 @@ use crate::error::{Error, Result};
 const LARGE: usize = 4_000_000;
 /// Rows of a band.
 const BAND: usize = 192;
+/// Columns that are read at a time.
+const STREAMS: usize = 32;
 /// Columns that are solved together.
 const COLUMNS: usize = 128;
 
@@ -33,6 +35,17 @@ fn bands(out: MatMut<f64>, a: MatRef<f64>, b: MatRef<f64>, band: usize) {
     let half = (a.nrows() / 2).next_multiple_of(band);
     let ((upper, lower), (above, below)) = (out.split_at_row_mut(half), a.split_at_row(half));
     rayon::join(|| bands(upper, above, b, band), || bands(lower, below, b, band));
+}
+
+/// `A B` for an A that comes from memory, sequentially. A column is a stream of its own there, and processors fetch ahead in
+/// few of them: a run of columns at a time takes half the time of all at once.
+pub(crate) fn streamed_product(a: MatRef<f64>, b: MatRef<f64>) -> Mat<f64> {
+    let mut out = Mat::zeros(a.nrows(), b.ncols());
+    for k in (0..a.ncols()).step_by(STREAMS) {
+        let count = STREAMS.min(a.ncols() - k);
+        matmul(out.as_mut(), Accum::Add, a.subcols(k, count), b.subrows(k, count), 1.0, Par::Seq);
+    }
+    out
 }
 
 /// `out − A B` in place.

@@ -144,7 +144,7 @@ impl Factor {
 
     /// `F y`
     pub(crate) fn product(&self, y: MatRef<f64>) -> Mat<f64> {
-        dense::stack(&blocks::map(self.n(), |rows| dense::product(self.block(&rows), y)))
+        dense::stack(&blocks::map(self.n(), |rows| dense::streamed_product(self.block(&rows), y)))
     }
 
     /// `Fᵀ v`

@@ -89,8 +89,9 @@ const STEPS: usize = 200;
 const PASSES: usize = 100;
 /// Rows that pull more than this share of the penalty may join soon …
 const NEARLY: f64 = 0.7;
-/// … and no more than so many are watched.
+/// … and no more than so many are watched, a quarter of them because they pull most.
 const NEAREST: usize = 2000;
+const FIRST: usize = NEAREST / 4;
 /// A squared cosine that only equal rows have.
 const EQUAL: f64 = 1.0 - 1e-10;
 /// Rows that join at a time, or an eighth of the working set if that is more.
@@ -123,12 +124,16 @@ struct Look {
     ratios: Vec<f64>,
 }
 
-/// Rows that may join soon, increasing.
+/// Rows that may join soon, increasing. If there are many, those that pull most are neighbours, and once a few of them have
+/// joined the others no longer want to: most of the watched are spread evenly over all.
 fn nearest(ratios: &[f64]) -> Vec<usize> {
     let mut rows: Vec<usize> = (0..ratios.len()).filter(|&i| ratios[i] > NEARLY).collect();
     if rows.len() > NEAREST {
-        rows.select_nth_unstable_by(NEAREST, |&i, &j| ratios[j].total_cmp(&ratios[i]).then(i.cmp(&j)));
-        rows.truncate(NEAREST);
+        rows.select_nth_unstable_by(FIRST, |&i, &j| ratios[j].total_cmp(&ratios[i]).then(i.cmp(&j)));
+        let mut others = rows.split_off(FIRST);
+        others.sort_unstable();
+        let spread = NEAREST - FIRST;
+        rows.extend((0..spread).map(|k| others[k * others.len() / spread]));
         rows.sort_unstable();
     }
     rows
@@ -600,6 +605,20 @@ mod tests {
             let f = factor.rows_of(&(0..points.n()).collect::<Vec<_>>());
             check_in(&space, &start, &f, &t, |p| p.coordinates().clone());
         }
+    }
+
+    #[test]
+    fn watched_rows_pull_most_or_are_spread_over_all_that_may_join() {
+        let few = [0.1, 0.9, 0.7, 0.71];
+        assert_eq!(nearest(&few), [1, 3]);
+        // Most at the end, as many again that may join, and as many that may not.
+        let many: Vec<f64> =
+            (0..9 * NEAREST).map(|i| 0.4 + 0.4 * (i / (3 * NEAREST)) as f64 + 1e-6 * i as f64).collect();
+        let rows = nearest(&many);
+        assert!(rows.len() == NEAREST && rows.is_sorted_by(|a, b| a < b) && rows[0] >= 3 * NEAREST);
+        assert!((9 * NEAREST - FIRST..9 * NEAREST).all(|i| rows.binary_search(&i).is_ok()));
+        let gap = rows.windows(2).map(|pair| pair[1] - pair[0]).max();
+        assert!(gap <= Some(5), "{gap:?}");
     }
 
     /// The kernel matrix as its own factor, against the whole factor of the same rows.

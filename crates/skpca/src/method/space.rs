@@ -232,7 +232,7 @@ impl Space for FactorSpace<'_> {
     }
 
     fn pass(&self, v: &Vectors, each: &(dyn Fn(MatRef<f64>) -> Vec<f64> + Sync)) -> Vec<f64> {
-        let block = |rows| each(dense::product(self.factor.block(&rows), v.x.as_ref()).as_ref());
+        let block = |rows| each(dense::streamed_product(self.factor.block(&rows), v.x.as_ref()).as_ref());
         blocks::map(self.n(), block).concat()
     }
 

@@ -235,7 +235,7 @@ impl<'a> Problem<'a> {
 
     /// S and Q of rows `f` of these squared lengths.
     fn ratios(&self, f: MatRef<f64>, lengths: &[f64], z: MatRef<f64>, noise: f64) -> (Vec<f64>, Vec<f64>) {
-        let mut along = dense::product(f, z);
+        let mut along = dense::streamed_product(f, z);
         let mut s = lengths.to_vec();
         for column in along.as_mut().col_iter_mut() {
             for (v, s) in column.iter_mut().zip(&mut s) {
