@@ -83,6 +83,8 @@ struct Effort {
 
 /// What is enough to see which rows matter.
 const LOOSE: Effort = Effort { rounds: 0, moved: 1e-2, change: 1e-6, gap: 1e-3, certified: false };
+/// Rows in the working set from which columns are solved on all threads.
+const SMALL: usize = 48;
 /// Newton steps of an A-step.
 const STEPS: usize = 200;
 /// Passes over all rows that may enlarge the working set.
@@ -390,15 +392,17 @@ impl<'a> Alternation<'a> {
         tolerance: f64,
     ) -> Coefficients {
         let groups = self.groups(c.ncols());
-        let answers: Vec<lasso::Answer> = (0..groups.len())
-            .into_par_iter()
-            .map(|g| {
-                let squared = squares[groups[g].clone()].iter().sum();
-                let correlations = c.as_ref().subcols(groups[g].start, groups[g].len());
-                let problem = Problem { gram: self.gram.as_ref(), correlations, squared, penalty: penalties[g] };
-                problem.solve(sizes[g].clone(), tolerance, STEPS)
-            })
-            .collect();
+        let answer = |g: usize| {
+            let squared = squares[groups[g].clone()].iter().sum();
+            let correlations = c.as_ref().subcols(groups[g].start, groups[g].len());
+            let problem = Problem { gram: self.gram.as_ref(), correlations, squared, penalty: penalties[g] };
+            problem.solve(sizes[g].clone(), tolerance, STEPS)
+        };
+        // Waking the threads takes as long as some of these problems.
+        let answers: Vec<lasso::Answer> = match groups.len() == 1 || self.atoms.rows.len() < SMALL {
+            true => (0..groups.len()).map(answer).collect(),
+            false => (0..groups.len()).into_par_iter().map(answer).collect(),
+        };
         let mut a = Mat::zeros(self.atoms.rows.len(), c.ncols());
         for (columns, answer) in groups.iter().zip(&answers) {
             a.as_mut().subcols_mut(columns.start, columns.len()).copy_from(&answer.coefficients);
