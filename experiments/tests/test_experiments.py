@@ -6,10 +6,10 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from experiments import das, data, frontier, li_gao, tipping, wang_tanaka, zhang
+from experiments import das, data, frontier, li_gao, regression, tipping, wang_tanaka, zhang
 from experiments.__main__ import EXPERIMENTS, main
 from experiments.data import Data
-from experiments.runner import Cell, Options, Results, run
+from experiments.runner import Cell, Options, Results, place, plain, run, write
 
 
 @pytest.fixture(scope="module")
@@ -192,6 +192,36 @@ def test_every_row_of_zhang(empty):
 def test_every_set_of_the_frontier(empty):
     for name in frontier.SETS:
         assert f"## {name}: " in empty["frontier"]
+
+
+def regression_results(tmp_path, **cells):
+    """Results of a run whose cells gave this."""
+    asked = {cell.name: cell for cell in regression.cells(Options())}
+    for name, result in cells.items():
+        cell = asked[f"regression/{name.replace('_', '-')}/0"]
+        record = {"parameters": plain(cell.parameters), "status": "done", "result": result, "seconds": 0}
+        write(place(cell, tmp_path), json.dumps(record))
+    return Results(list(asked.values()), tmp_path, Data())
+
+
+def test_a_gap_above_its_tolerance_or_a_target_missed_in_silence_fails_its_claim(tmp_path):
+    fit = {"method": "l21", "fraction": 0.5, "points": 3, "objective": 1.0, "rounds": 2}
+    good = [fit | {"tolerance": 1e-6, "gap": 1e-7, "converged": True}]
+    bad = [*good, fit | {"tolerance": 1e-10, "gap": 1e-9, "converged": True}, good[0] | {"converged": False}]
+    assert regression.certified(regression_results(tmp_path, gaps_digits=good)).checks == [True]
+    assert regression.certified(regression_results(tmp_path, gaps_digits=bad)).checks == [True, False, False]
+
+    def told(points, fidelity, *notes):
+        return {"points": points, "fidelity": fidelity, "notes": notes}
+
+    kept = {"l21": told(30, 0.9), "l1": told(28, 0.89, "no penalty selects as many"), "elastic-net": told(28, 1.0)}
+    kept["threshold"] = told(31, 0.95)
+    found = {
+        method: [{"support": 30, "reached": one}, {"fidelity": 0.9, "reached": one}] for method, one in kept.items()
+    }
+    results = regression_results(tmp_path, targets_digits=found)
+    assert regression.sized(results).checks == [True, True, False, False]
+    assert regression.held(results).checks == [True, False, True, True]
 
 
 def test_published_tables_are_whole():
