@@ -5,19 +5,24 @@
 //! basis V           grows by residuals r = K̃u − λu (block Krylov), or by (M − λ)⁻¹ r with M ≈ K̃ (Davidson 1975)
 //! ```
 
-use std::sync::{Arc, OnceLock};
+mod guide;
+mod kernel;
+
+use std::sync::Arc;
 
 use faer::{ColRef, Mat, MatRef};
 
 use crate::blocks;
 use crate::dense;
 use crate::error::{Error, Result};
-use crate::factor::{Factor, Stop};
-use crate::gram::{BUNDLES, Precision, Symmetric};
+use crate::gram::BUNDLES;
 use crate::kernel::Kernel;
-use crate::points::Points;
 use crate::random::Random;
 use crate::watch::{Watch, check};
+
+use guide::Guide;
+pub(crate) use guide::guide_rank;
+pub(crate) use kernel::{KernelOperator, center_columns};
 
 /// Eigenvalues below this share of the largest belong to the null space …
 const RANK: f64 = 1e-11;
@@ -27,22 +32,12 @@ const ROUNDING: f64 = 1e-13;
 const NEGATIVE: f64 = 1e-8;
 /// Below this size a full decomposition is cheaper than iterating.
 const DENSE: usize = 192;
-/// A kernel matrix is kept in memory up to this size, about that of a cache …
-const STORED: usize = 32 << 20;
-/// … and up to this one where rows are so wide that computing it again costs more than reading it.
-const STORED_WIDE: usize = 4 << 30;
-const WIDE: usize = 32;
-/// From this many rows a low-rank factor guides the iteration …
+/// From this many rows a low-rank factor guides the iteration.
 const GUIDED: usize = 1500;
-/// … and is a good one if it leaves no more than this share of the trace.
-const GUIDE_RESIDUAL: f64 = 0.3;
 /// From this residual on, what joins the basis has so small a share in the eigenvectors that its product may be rough …
 const ROUGH: f64 = 2e-5;
 /// … if its error times that residual stays below this share of the tolerance.
 const UNSEEN: f64 = 0.1;
-/// Rows on which the error of a rough product is looked at, and how much larger than there it is taken for.
-const LOOKED_AT: usize = 64;
-const CAUTION: f64 = 2.0;
 
 /// A symmetric matrix known by its products.
 pub(crate) trait Operator: Sync {
@@ -123,14 +118,21 @@ pub(crate) fn top_of_kernel(
     seed: u64,
     watch: &dyn Watch,
 ) -> Result<Pairs> {
-    let kernel = operator.matrix.kernel();
+    let kernel = operator.kernel();
     let guide = match operator.dim() >= GUIDED {
-        true => Some(Guide::new(kernel, operator.points, operator.center, seed, watch)?),
+        true => Some(Guide::new(operator, seed, watch)?),
         false => None,
     };
-    // Rows that do not vary leave a guide without directions.
-    let guide = guide.filter(|guide| !guide.values.is_empty());
+    let guide = guide.filter(|guide| !guide.is_empty());
     iterate(operator, guide.as_ref(), q, accuracy, seed, watch)?.of_kernel(kernel, accuracy.trace)
+}
+
+/// Numbers that [`top_of_kernel`] keeps: the matrix if it is stored, the guide, the basis and its products.
+pub(crate) fn kernel_memory(n: usize, d: usize, q: usize) -> usize {
+    let matrix = if kernel::stores(n, d) { n * n / 2 } else { 0 };
+    let guide = if n >= GUIDED { n * guide_rank(n) } else { 0 };
+    // The basis and its image; a product has sums for every bundle, both sides of `V`, and the result.
+    matrix + guide + (2 * BLOCKS + BUNDLES + 4) * n * block(q)
 }
 
 /// Block Davidson iteration: the basis grows by residuals (then it is block Krylov), or by residuals that a guide has
@@ -356,193 +358,9 @@ pub(crate) fn orthonormal(mut w: Mat<f64>, v: Option<MatRef<f64>>) -> Mat<f64> {
     w
 }
 
-/// A low-rank factor of a kernel matrix, `K̃ ≈ M = F̃F̃ᵀ = U Λ Uᵀ`, as start and as Davidson's preconditioner:
-///
-/// ```text
-/// (M − θ)⁻¹ r = U ((Λ − θ)⁻¹ + θ⁻¹) Uᵀ r − r / θ,        U = F̃ W Λ^−½,   F̃ᵀF̃ = W Λ Wᵀ
-/// ```
-struct Guide {
-    factor: Factor,
-    /// f̄, or zero if not centred.
-    mean: Vec<f64>,
-    values: Vec<f64>,
-    /// `W Λ^−½`
-    map: Mat<f64>,
-}
-
-impl Guide {
-    fn new(kernel: &Arc<dyn Kernel>, points: &Points, center: bool, seed: u64, watch: &dyn Watch) -> Result<Guide> {
-        let stop = Stop { rank: guide_rank(points.n()), residual: 1e-9 };
-        let factor = Factor::pivoted(kernel, points, stop, seed, watch)?;
-        let (t, mean) = factor.scatter(center);
-        let (mut values, w) = dense::eigen(t.as_ref())?;
-        let floor = (1e-9 * values.first().copied().unwrap_or(0.0)).max(ROUNDING * factor.trace);
-        let count = values.iter().take_while(|v| **v > floor).count();
-        values.truncate(count);
-        let map = Mat::from_fn(w.nrows(), count, |i, j| w[(i, j)] / values[j].sqrt());
-        Ok(Guide { factor, mean, values, map })
-    }
-
-    /// Pairs whose residuals are worth correcting. Where the guide is good each pair converges by itself; where it
-    /// leaves much of the trace, pairs beyond those wanted speed up the others, as in any block Krylov iteration.
-    fn wanted(&self, q: usize) -> usize {
-        match self.factor.residual_trace <= GUIDE_RESIDUAL * self.factor.trace {
-            true => q,
-            false => usize::MAX,
-        }
-    }
-
-    /// The factor's own leading eigenvectors.
-    fn start(&self, count: usize) -> Mat<f64> {
-        self.expand(self.map.as_ref().subcols(0, count.min(self.map.ncols())))
-    }
-
-    /// Solves with `M − θ` for the residuals of those among the first `wanted` pairs that have not converged; near its
-    /// poles the denominator is kept away from zero.
-    fn correct(&self, residuals: &Mat<f64>, values: &[f64], wanted: usize, norms: &[f64], tolerance: f64) -> Mat<f64> {
-        let open: Vec<usize> = (0..wanted.min(norms.len())).filter(|&j| norms[j] > tolerance).collect();
-        let r = Mat::from_fn(residuals.nrows(), open.len(), |i, j| residuals[(i, open[j])]);
-        let c = dense::product(self.map.transpose(), self.factor.transposed_product(&r).as_ref());
-        let solved = Mat::from_fn(c.nrows(), c.ncols(), |k, j| {
-            let theta = values[open[j]];
-            let gap = self.values[k] - theta;
-            c[(k, j)] * (1.0 / gap.abs().max(0.02 * theta).copysign(gap) + 1.0 / theta)
-        });
-        let mut out = self.expand(dense::product(self.map.as_ref(), solved.as_ref()).as_ref());
-        for (j, &of) in open.iter().enumerate() {
-            match values[of] > RANK * values[0] {
-                true => out.col_mut(j).iter_mut().zip(r.col(j).iter()).for_each(|(o, r)| *o -= r / values[of]),
-                false => out.col_mut(j).copy_from(r.col(j)),
-            }
-        }
-        out
-    }
-
-    /// `F̃ y`
-    fn expand(&self, y: MatRef<f64>) -> Mat<f64> {
-        let mut out = self.factor.product(y);
-        for j in 0..y.ncols() {
-            let offset: f64 = self.mean.iter().enumerate().map(|(k, m)| m * y[(k, j)]).sum();
-            out.col_mut(j).iter_mut().for_each(|v| *v -= offset);
-        }
-        out
-    }
-}
-
-/// The centred (or plain) kernel matrix of `points`, stored or computed anew for each product.
-pub(crate) struct KernelOperator<'a> {
-    points: &'a Points<'a>,
-    matrix: Symmetric,
-    center: bool,
-    /// `K 1 / n`, a by-product of the first centred product.
-    means: OnceLock<Vec<f64>>,
-}
-
-impl<'a> KernelOperator<'a> {
-    pub(crate) fn new(kernel: &Arc<dyn Kernel>, points: &'a Points<'a>, center: bool) -> KernelOperator<'a> {
-        let matrix = Symmetric::new(kernel, points, stores(points.n(), points.d()));
-        KernelOperator { points, matrix, center, means: OnceLock::new() }
-    }
-
-    /// `K v`, whether centred or not.
-    pub(crate) fn plain(&self, v: MatRef<f64>) -> Mat<f64> {
-        self.matrix.product(v, Precision::Double)
-    }
-
-    /// `μ = K 1 / n`, or zero if not centred.
-    pub(crate) fn means(&self) -> Vec<f64> {
-        match self.center {
-            true => self.means.get_or_init(|| column(&self.plain(self.shares().as_ref()), 0)).clone(),
-            false => vec![0.0; self.dim()],
-        }
-    }
-
-    /// `1 / n`, as a column.
-    fn shares(&self) -> Mat<f64> {
-        Mat::from_fn(self.dim(), 1, |_, _| 1.0 / self.dim() as f64)
-    }
-}
-
-/// Numbers that [`top_of_kernel`] keeps: the matrix if it is stored, the guide, the basis and its products.
-pub(crate) fn kernel_memory(n: usize, d: usize, q: usize) -> usize {
-    let matrix = if stores(n, d) { n * n / 2 } else { 0 };
-    let guide = if n >= GUIDED { n * guide_rank(n) } else { 0 };
-    // The basis and its image; a product has sums for every bundle, both sides of `V`, and the result.
-    matrix + guide + (2 * BLOCKS + BUNDLES + 4) * n * block(q)
-}
-
-/// A guide should cost as much as the products that it saves, which grow like n².
-pub(crate) fn guide_rank(n: usize) -> usize {
-    (3 * n.isqrt()).min(500)
-}
-
 /// Columns by which the basis grows.
 fn block(q: usize) -> usize {
     q + (q / 2).clamp(4, 16)
-}
-
-/// Whether the kernel matrix of n rows is kept.
-fn stores(n: usize, d: usize) -> bool {
-    let bytes = n.saturating_mul(n).saturating_mul(8);
-    bytes <= STORED || (d >= WIDE && bytes <= STORED_WIDE)
-}
-
-impl Operator for KernelOperator<'_> {
-    fn dim(&self) -> usize {
-        self.points.n()
-    }
-
-    fn apply(&self, v: MatRef<f64>) -> Mat<f64> {
-        if !self.center {
-            return self.plain(v);
-        }
-        let mut centred = v.to_owned();
-        center_columns(&mut centred);
-        let mut out = match self.means.get() {
-            Some(_) => self.plain(centred.as_ref()),
-            // One column more costs little beside computing the kernel values for it alone.
-            None => {
-                let both = self.plain(dense::beside(centred.as_ref(), self.shares().as_ref()).as_ref());
-                let _ = self.means.set(column(&both, v.ncols()));
-                both.as_ref().subcols(0, v.ncols()).to_owned()
-            }
-        };
-        center_columns(&mut out);
-        out
-    }
-
-    /// In 32 bits, where values are computed; the error is that of some rows.
-    fn roughly(&self, v: MatRef<f64>) -> Option<(Mat<f64>, f64)> {
-        if self.matrix.is_stored() || !self.matrix.kernel().bounded() {
-            return None;
-        }
-        let mut v = v.to_owned();
-        if self.center {
-            center_columns(&mut v);
-        }
-        let mut out = self.matrix.product(v.as_ref(), Precision::Single);
-        let rows = Random::new(0, 13).sample(self.dim(), LOOKED_AT);
-        let exact = self.matrix.product_at(&rows, v.as_ref());
-        let square = |c: usize| (0..rows.len()).map(|i| (out[(rows[i], c)] - exact[(i, c)]).powi(2)).sum::<f64>();
-        let worst = (0..v.ncols()).map(square).fold(0.0, f64::max);
-        let error = CAUTION * (worst * self.dim() as f64 / rows.len() as f64).sqrt();
-        if self.center {
-            center_columns(&mut out);
-        }
-        Some((out, error))
-    }
-}
-
-fn column(a: &Mat<f64>, j: usize) -> Vec<f64> {
-    a.col(j).iter().copied().collect()
-}
-
-pub(crate) fn center_columns(a: &mut Mat<f64>) {
-    let n = a.nrows() as f64;
-    for j in 0..a.ncols() {
-        let mean = a.col(j).sum() / n;
-        a.col_mut(j).iter_mut().for_each(|x| *x -= mean);
-    }
 }
 
 #[cfg(test)]
@@ -551,6 +369,7 @@ mod tests {
 
     use super::*;
     use crate::kernel;
+    use crate::points::Points;
     use crate::spec::Spec;
     use crate::toys;
     use crate::watch::Impatient;

@@ -1,0 +1,123 @@
+//! The kernel matrix as an operator: its products, exact or rough.
+
+use std::sync::{Arc, OnceLock};
+
+use faer::{Mat, MatRef};
+
+use super::Operator;
+use crate::dense;
+use crate::gram::{Precision, Symmetric};
+use crate::kernel::Kernel;
+use crate::points::Points;
+use crate::random::Random;
+
+/// A kernel matrix is kept in memory up to this size, about that of a cache …
+const STORED: usize = 32 << 20;
+/// … and up to this one where rows are so wide that computing it again costs more than reading it.
+const STORED_WIDE: usize = 4 << 30;
+const WIDE: usize = 32;
+/// Rows on which the error of a rough product is looked at, and how much larger than there it is taken for.
+const LOOKED_AT: usize = 64;
+const CAUTION: f64 = 2.0;
+
+/// The centred (or plain) kernel matrix of `points`, stored or computed anew for each product.
+pub(crate) struct KernelOperator<'a> {
+    pub(super) points: &'a Points<'a>,
+    matrix: Symmetric,
+    pub(super) center: bool,
+    /// `K 1 / n`, a by-product of the first centred product.
+    means: OnceLock<Vec<f64>>,
+}
+
+impl<'a> KernelOperator<'a> {
+    pub(crate) fn new(kernel: &Arc<dyn Kernel>, points: &'a Points<'a>, center: bool) -> KernelOperator<'a> {
+        let matrix = Symmetric::new(kernel, points, stores(points.n(), points.d()));
+        KernelOperator { points, matrix, center, means: OnceLock::new() }
+    }
+
+    pub(super) fn kernel(&self) -> &Arc<dyn Kernel> {
+        self.matrix.kernel()
+    }
+
+    /// `K v`, whether centred or not.
+    pub(crate) fn plain(&self, v: MatRef<f64>) -> Mat<f64> {
+        self.matrix.product(v, Precision::Double)
+    }
+
+    /// `μ = K 1 / n`, or zero if not centred.
+    pub(crate) fn means(&self) -> Vec<f64> {
+        match self.center {
+            true => self.means.get_or_init(|| column(&self.plain(self.shares().as_ref()), 0)).clone(),
+            false => vec![0.0; self.dim()],
+        }
+    }
+
+    /// `1 / n`, as a column.
+    fn shares(&self) -> Mat<f64> {
+        Mat::from_fn(self.dim(), 1, |_, _| 1.0 / self.dim() as f64)
+    }
+}
+
+/// Whether the kernel matrix of n rows is kept.
+pub(super) fn stores(n: usize, d: usize) -> bool {
+    let bytes = n.saturating_mul(n).saturating_mul(8);
+    bytes <= STORED || (d >= WIDE && bytes <= STORED_WIDE)
+}
+
+impl Operator for KernelOperator<'_> {
+    fn dim(&self) -> usize {
+        self.points.n()
+    }
+
+    fn apply(&self, v: MatRef<f64>) -> Mat<f64> {
+        if !self.center {
+            return self.plain(v);
+        }
+        let mut centred = v.to_owned();
+        center_columns(&mut centred);
+        let mut out = match self.means.get() {
+            Some(_) => self.plain(centred.as_ref()),
+            // One column more costs little beside computing the kernel values for it alone.
+            None => {
+                let both = self.plain(dense::beside(centred.as_ref(), self.shares().as_ref()).as_ref());
+                let _ = self.means.set(column(&both, v.ncols()));
+                both.as_ref().subcols(0, v.ncols()).to_owned()
+            }
+        };
+        center_columns(&mut out);
+        out
+    }
+
+    /// In 32 bits, where values are computed; the error is that of some rows.
+    fn roughly(&self, v: MatRef<f64>) -> Option<(Mat<f64>, f64)> {
+        if self.matrix.is_stored() || !self.matrix.kernel().bounded() {
+            return None;
+        }
+        let mut v = v.to_owned();
+        if self.center {
+            center_columns(&mut v);
+        }
+        let mut out = self.matrix.product(v.as_ref(), Precision::Single);
+        let rows = Random::new(0, 13).sample(self.dim(), LOOKED_AT);
+        let exact = self.matrix.product_at(&rows, v.as_ref());
+        let square = |c: usize| (0..rows.len()).map(|i| (out[(rows[i], c)] - exact[(i, c)]).powi(2)).sum::<f64>();
+        let worst = (0..v.ncols()).map(square).fold(0.0, f64::max);
+        let error = CAUTION * (worst * self.dim() as f64 / rows.len() as f64).sqrt();
+        if self.center {
+            center_columns(&mut out);
+        }
+        Some((out, error))
+    }
+}
+
+fn column(a: &Mat<f64>, j: usize) -> Vec<f64> {
+    a.col(j).iter().copied().collect()
+}
+
+pub(crate) fn center_columns(a: &mut Mat<f64>) {
+    let n = a.nrows() as f64;
+    for j in 0..a.ncols() {
+        let mean = a.col(j).sum() / n;
+        a.col_mut(j).iter_mut().for_each(|x| *x -= mean);
+    }
+}
