@@ -303,7 +303,13 @@ fn wrong_parameters_are_refused_by_name() {
         fit.path(&points, shares, &()).err().map(|e| e.to_string()).unwrap_or_default()
     };
     assert_eq!(path("greedy", &[0.5]), "method = greedy: expected l1, l21 or elastic-net: others have no path");
-    assert_eq!(path("l21", &[0.5, 0.0]), "shares = 0: expected numbers above 0");
+    for (share, told) in [(0.0, "0.0"), (1e308, "1e308"), (f64::NAN, "NaN")] {
+        let expected = format!("shares = {told}: expected numbers above 0 that leave a penalty finite");
+        assert_eq!(path("l21", &[0.5, share]), expected);
+    }
+    let sized = Fit { method: Spec::new("l21"), target: Some(Target::Support(5)), ..Fit::default() };
+    let told = sized.path(&points, &[0.5], &()).err().map(|e| e.to_string());
+    assert_eq!(told.as_deref(), Some("support = 5: expected a target or a path, not both"));
     assert_eq!(
         path("l1,fraction=0.1", &[0.5]),
         "method = l1,fraction=0.1: expected no penalty of its own: a path has several"

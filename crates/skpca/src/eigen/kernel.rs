@@ -16,8 +16,9 @@ const STORED: usize = 32 << 20;
 /// … and up to this one where rows are so wide that computing it again costs more than reading it.
 const STORED_WIDE: usize = 4 << 30;
 const WIDE: usize = 32;
-/// Rows on which the error of a rough product is looked at, and how much larger than there it is taken for.
-const LOOKED_AT: usize = 64;
+/// Rows on which the error of a rough product is looked at: so many drawn, and as many where the vectors are largest …
+const LOOKED_AT: usize = 32;
+/// … and how much larger than there it is taken for; nor is it ever less than the rounding of the result.
 const CAUTION: f64 = 2.0;
 
 /// The centred (or plain) kernel matrix of `points`, stored or computed anew for each product.
@@ -50,6 +51,21 @@ impl<'a> KernelOperator<'a> {
             true => self.means.get_or_init(|| column(&self.plain(self.shares().as_ref()), 0)).clone(),
             false => vec![0.0; self.dim()],
         }
+    }
+
+    /// Rows that tell the error of a rough product with `v`: a few rows that hold most of it would escape a draw.
+    fn looked_at(&self, v: MatRef<f64>) -> Vec<usize> {
+        let mut rows: Vec<usize> = (0..self.dim()).collect();
+        let sizes: Vec<f64> = rows.iter().map(|&i| v.row(i).squared_norm_l2()).collect();
+        let count = LOOKED_AT.min(rows.len());
+        if count < rows.len() {
+            rows.select_nth_unstable_by(count, |&i, &j| sizes[j].total_cmp(&sizes[i]).then(i.cmp(&j)));
+        }
+        rows.truncate(count);
+        rows.extend(Random::new(0, 13).sample(self.dim(), LOOKED_AT));
+        rows.sort_unstable();
+        rows.dedup();
+        rows
     }
 
     /// `1 / n`, as a column.
@@ -98,11 +114,13 @@ impl Operator for KernelOperator<'_> {
             center_columns(&mut v);
         }
         let mut out = self.matrix.product(v.as_ref(), Precision::Single);
-        let rows = Random::new(0, 13).sample(self.dim(), LOOKED_AT);
+        let rows = self.looked_at(v.as_ref());
         let exact = self.matrix.product_at(&rows, v.as_ref());
         let square = |c: usize| (0..rows.len()).map(|i| (out[(rows[i], c)] - exact[(i, c)]).powi(2)).sum::<f64>();
         let worst = (0..v.ncols()).map(square).fold(0.0, f64::max);
-        let error = CAUTION * (worst * self.dim() as f64 / rows.len() as f64).sqrt();
+        let largest = out.col_iter().map(|column| column.norm_l2()).fold(0.0, f64::max);
+        let measured = CAUTION * (worst * self.dim() as f64 / rows.len() as f64).sqrt();
+        let error = measured.max(f64::from(f32::EPSILON) * largest);
         if self.center {
             center_columns(&mut out);
         }

@@ -210,15 +210,20 @@ pub(crate) fn steps(spec: &Spec, task: &Task, shares: &[f64]) -> Result<Vec<Step
     let kind = Kind::ALL.into_iter().find(|kind| kind.name() == spec.name);
     let kind =
         kind.ok_or_else(|| Error::parameter("method", &spec.name, "l1, l21 or elastic-net: others have no path"))?;
-    if let Some(share) = shares.iter().find(|share| !(share.is_finite() && **share > 0.0)) {
-        return Err(Error::parameter("shares", share, "numbers above 0"));
-    }
+    task.refuse_target("a path")?;
     let method = Regression::new(kind, &mut Fields::new(spec))?;
     if method.penalty.is_some() {
         return Err(Error::parameter("method", spec, "no penalty of its own: a path has several"));
     }
     method.along(task, |path| {
         let most = path.alternation.largest_penalty(&path.start);
+        if let Some(share) = shares.iter().find(|share| !(**share * most).is_finite() || **share * most <= 0.0) {
+            return Err(Error::parameter(
+                "shares",
+                format!("{share:?}"),
+                "numbers above 0 that leave a penalty finite",
+            ));
+        }
         let mut last: Option<State> = None;
         let step = |share: &f64| {
             let penalties = vec![share * most; path.groups()];
