@@ -150,16 +150,8 @@ fn iterate(
     if n <= DENSE.max(2 * block) {
         return top_dense(operator, q, accuracy);
     }
-    let mut random = Random::new(seed, 3);
-    let start = match guide {
-        Some(guide) => guide.start(block),
-        None => Mat::zeros(n, 0),
-    };
-    // A guide of a lower rank than asked for leaves directions that nothing would ever reach.
-    let more = Mat::from_fn(n, block - start.ncols(), |_, _| random.normal());
-    let start = if more.ncols() == 0 { start } else { dense::beside(start.as_ref(), more.as_ref()) };
     let mut basis = Subspace::new(n, BLOCKS * block);
-    basis.grow(operator, orthonormal(start, None), 0.0);
+    basis.grow(operator, orthonormal(start(guide, n, block, seed), None), 0.0);
     let (mut lowest, mut rough) = (f64::INFINITY, true);
     for rounds in 1.. {
         let (values, s) = dense::eigen(basis.h.as_ref())?;
@@ -202,6 +194,15 @@ fn iterate(
         rough &= basis.grow(operator, w, most);
     }
     unreachable!("the loop returns")
+}
+
+/// The first block.
+fn start(guide: Option<&Guide>, n: usize, block: usize, seed: u64) -> Mat<f64> {
+    let guided = guide.map_or_else(|| Mat::zeros(n, 0), |guide| guide.start(block));
+    // A guide of a lower rank than asked for leaves directions that nothing would ever reach.
+    let mut random = Random::new(seed, 3);
+    let more = Mat::from_fn(n, block - guided.ncols(), |_, _| random.normal());
+    if more.ncols() == 0 { guided } else { dense::beside(guided.as_ref(), more.as_ref()) }
 }
 
 /// Blocks of columns that the basis may hold, and those it keeps when it is full.
