@@ -14,7 +14,8 @@ ABOUT = """
 `l1`, `l21` (Wang & Tanaka 2019) and `elastic-net` (Das, Golatkar & Awate 2018) are one alternating scheme; `threshold`
 is the baseline that keeps the largest coefficients of kernel PCA. Ten components, rbf kernel, median rule, standardised
 columns, all rows. Fidelity is captured variance over that of exact kernel PCA (satimage-2: on a sample of 4,000 rows).
-`digits-narrow` are the first 1000 rows of digits with scikit-learn's rule for the width, which is narrower.
+`digits-narrow` are the first 1000 rows of digits with scikit-learn's rule for the width, which is narrower: chosen
+among six settings (three rules, scaled or not) as the nearest to an earlier measurement, and the kindest to `l21`.
 """
 
 # Pima: the 200 training rows
@@ -25,7 +26,8 @@ SETS = {
     "australian": "australian",
     "pima": "pima_tr",
 }
-# a narrower kernel on part of the rows, where l21 was first held against landmarks
+# the one of six settings (three widths, scaled or not) whose captured share, 0.371, is nearest to the 0.356 of an
+# earlier measurement of l21 against landmarks, whose width is not known
 NARROW = {"digits-narrow": ("digits", 1000, "rbf,gamma=scale")}
 TOYS = {"clusters": sets.clusters, "parabola": sets.parabola}
 METHODS = ("l21", "l1", "elastic-net", "threshold")
@@ -47,8 +49,8 @@ STABLE = {
     "l21, a tenth of the largest penalty": "l21,fraction=0.1",
     "elastic-net, L1-ratio 0.7": "elastic-net,refit=false,l1_ratio=0.7",
 }
-# the published parameters, for which stability is asked
-PUBLISHED = ("l1, λ₁ = 0.01", "l21, μ = 0.01", "l21, μ = 0.1")
+# every setting of the two methods for which stability is asked
+STEADY = tuple(name for name in STABLE if name.startswith(("l1,", "l21,")))
 
 
 def cells(options):
@@ -210,9 +212,9 @@ def beside_landmarks(results):
 
 def stable(results):
     runs = results.done("regression/mnist/")
-    found = {name: spans(runs, name) for name in PUBLISHED} if runs else {}
+    found = {name: spans(runs, name) for name in STEADY} if runs else {}
     return Claim(
-        "(ours) at published parameters the number of points varies by at most a tenth over subsets of MNIST",
+        "(ours) at fixed parameters the number of points of l1 and l21 varies by at most a tenth over subsets of MNIST",
         [None if value is None else value <= 0.1 for value in found.values()],
         "; ".join(f"{name}: {value:.1%}" for name, value in found.items() if value is not None),
     )
