@@ -4,6 +4,7 @@
 //! standard   (x − mean) / standard deviation        minmax   (x − min) / (max − min)        none   x
 //! ```
 
+use std::collections::HashSet;
 use std::str::FromStr;
 
 use rayon::prelude::*;
@@ -75,6 +76,10 @@ impl Columns {
         let d = points.d();
         if let Some(found) = names.as_ref().map(Vec::len).filter(|len| *len != d) {
             return Err(Error::Width { found, expected: d });
+        }
+        let mut seen = HashSet::new();
+        if let Some(name) = names.iter().flatten().find(|name| !seen.insert(*name)) {
+            return Err(Error::parameter("names", format!("{name:?} twice"), "a name of its own for every column"));
         }
         let ranges = ranges(points);
         let (shift, scale) = match scaling {
@@ -227,5 +232,7 @@ mod tests {
         assert_eq!(message(&["a", "b", "c"]), "the model does not know these columns: 'c'");
         assert_eq!(message(&["a", "c"]), "columns do not match the model: missing 'b'; not known to it 'c'");
         assert!(Columns::fit(&points, Some(names(&["a"])), Scaling::None).is_err());
+        let twice = Columns::fit(&points, Some(names(&["a", "a"])), Scaling::None).unwrap_err().to_string();
+        assert_eq!(twice, "names = \"a\" twice: expected a name of its own for every column");
     }
 }

@@ -14,6 +14,10 @@ const BAND: usize = 192;
 const STREAMS: usize = 32;
 /// Columns that are solved together.
 const COLUMNS: usize = 128;
+/// Columns that are solved between two looks.
+const RUN: usize = 1024;
+/// Columns of a Cholesky factor that are found together.
+const PANEL: usize = 256;
 
 /// `aᵀb`
 pub(crate) fn dot(a: &[f64], b: &[f64]) -> f64 {
@@ -87,6 +91,20 @@ pub(crate) fn divide_by_transposed(b: MatMut<f64>, l: MatRef<f64>) {
     by_columns(b.transpose_mut(), l.nrows(), &|b| solve_lower_triangular_in_place(l, b, Par::Seq));
 }
 
+/// `L⁻¹ A L⁻ᵀ` in place, for matrices that may be large; `look` is told the share that is done and may end it.
+pub(crate) fn large_whiten(l: MatRef<f64>, a: &mut Mat<f64>, look: impl Fn(f64) -> Result<()>) -> Result<()> {
+    let n = a.ncols();
+    for (half, transposed) in [false, true].into_iter().enumerate() {
+        for start in (0..n).step_by(RUN) {
+            look((half as f64 + start as f64 / n as f64) / 2.0)?;
+            let count = RUN.min(n - start);
+            let a = if transposed { a.as_mut().transpose_mut() } else { a.as_mut() };
+            solve_lower(l, a.subcols_mut(start, count));
+        }
+    }
+    Ok(())
+}
+
 /// `L⁻¹ A L⁻ᵀ` in place.
 pub(crate) fn whiten(l: MatRef<f64>, a: &mut Mat<f64>) {
     solve_lower(l, a.as_mut());
@@ -101,6 +119,40 @@ pub(crate) fn trace(a: &Mat<f64>) -> f64 {
 /// The lower Cholesky factor, or nothing where the matrix is not positive definite.
 pub(crate) fn cholesky(a: MatRef<f64>) -> Option<Mat<f64>> {
     Some(a.llt(Side::Lower).ok()?.L().to_owned())
+}
+
+/// The lower Cholesky factor of a matrix that may be large, on all threads; `look` is told the share that is done and may
+/// end it.
+pub(crate) fn large_cholesky(mut a: Mat<f64>, look: impl Fn(f64) -> Result<()>) -> Result<Option<Mat<f64>>> {
+    let n = a.nrows();
+    for start in (0..n).step_by(PANEL) {
+        look(start as f64 / n as f64)?;
+        let end = (start + PANEL).min(n);
+        let Some(l) = cholesky(a.as_ref().submatrix(start, start, end - start, end - start)) else { return Ok(None) };
+        a.as_mut().submatrix_mut(start, start, end - start, end - start).copy_from(&l);
+        let (left, right) = a.as_mut().split_at_col_mut(end);
+        let mut below = left.submatrix_mut(end, start, n - end, end - start);
+        divide_by_transposed(below.as_mut(), l.as_ref());
+        subtract_square(right.subrows_mut(end, n - end), below.as_ref());
+    }
+    for j in 1..n {
+        a.col_mut(j).subrows_mut(0, j).fill(0.0);
+    }
+    Ok(Some(a))
+}
+
+/// The lower triangle of `A − P Pᵀ` in place, band by band of columns.
+fn subtract_square(a: MatMut<f64>, p: MatRef<f64>) {
+    let n = a.ncols();
+    if n <= BAND {
+        return subtract_product(a, p, p.subrows(0, n).transpose());
+    }
+    let half = (n / 2).next_multiple_of(BAND);
+    let (left, right) = a.split_at_col_mut(half);
+    rayon::join(
+        || subtract_square(left, p),
+        || subtract_square(right.subrows_mut(half, p.nrows() - half), p.subrows(half, p.nrows() - half)),
+    );
 }
 
 /// All eigenpairs of a symmetric matrix (its lower triangle is read), largest first.
@@ -164,4 +216,36 @@ pub(crate) fn stack(parts: &[Mat<f64>]) -> Mat<f64> {
 /// `out + AᵀB` in place.
 pub(crate) fn add_transposed_product(out: &mut Mat<f64>, a: MatRef<f64>, b: MatRef<f64>) {
     matmul(out, Accum::Add, a.transpose(), b, 1.0, Par::Seq);
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::random::Random;
+
+    #[test]
+    fn large_factors_and_solutions_are_those_of_small_ones() {
+        let mut random = Random::new(0, 90);
+        let n = 2 * PANEL + BAND + 17;
+        let r = Mat::from_fn(n, n, |_, _| random.normal());
+        let a = product(r.as_ref(), r.transpose());
+        let (small, large) = (cholesky(a.as_ref()).unwrap(), large_cholesky(a.clone(), |_| Ok(())).unwrap().unwrap());
+        assert!((&small - &large).norm_max() < 1e-9 * small.norm_max());
+        let (mut b, mut c) = (a.clone(), a.clone());
+        whiten(large.as_ref(), &mut b);
+        large_whiten(large.as_ref(), &mut c, |_| Ok(())).unwrap();
+        assert_eq!(b, c);
+        assert!((&b - Mat::<f64>::identity(n, n)).norm_max() < 1e-6);
+        let mut indefinite = a;
+        indefinite[(n - 1, n - 1)] = -1.0;
+        assert!(large_cholesky(indefinite, |_| Ok(())).unwrap().is_none());
+    }
+
+    #[test]
+    fn large_work_can_be_ended() {
+        let n = 2 * PANEL;
+        let stop = |done: f64| if done < 0.4 { Ok(()) } else { Err(Error::Interrupted) };
+        assert_eq!(large_cholesky(Mat::identity(n, n), stop).err(), Some(Error::Interrupted));
+        assert_eq!(large_whiten(Mat::identity(n, n).as_ref(), &mut Mat::identity(n, n), stop), Err(Error::Interrupted));
+    }
 }

@@ -13,7 +13,7 @@
 use std::ops::Range;
 use std::sync::Arc;
 
-use faer::{Mat, MatRef};
+use faer::{Mat, MatMut, MatRef};
 use rayon::prelude::*;
 
 use crate::blocks;
@@ -34,7 +34,7 @@ const NEGATIVE: f64 = 1e-7;
 /// Kernel values whose squares, summed, neither vanish nor overflow.
 const MAGNITUDES: std::ops::Range<f64> = 1e-140..1e140;
 
-/// Up to this many rows a factor of full rank is tried in one piece, which cannot be interrupted.
+/// Up to this many rows a factor of full rank is tried in their own order.
 const TRIANGULAR: usize = 4000;
 /// Numbers that one thread gathers at least.
 const GATHERED: usize = 20_000;
@@ -78,7 +78,7 @@ impl Factor {
         let rank = stop.rank.min(points.n());
         if rank == points.n()
             && rank <= TRIANGULAR
-            && let Some(factor) = Factor::triangular(kernel, points, &diagonal)
+            && let Some(factor) = Factor::triangular(kernel, points, &diagonal, watch)?
         {
             return Ok(factor);
         }
@@ -108,17 +108,22 @@ impl Factor {
     }
 
     /// Every row a pivot, in their own order: a sixth of the work, where no row comes near to depending on the others.
-    fn triangular(kernel: &Arc<dyn Kernel>, points: &Points, diagonal: &[f64]) -> Option<Factor> {
+    fn triangular(
+        kernel: &Arc<dyn Kernel>,
+        points: &Points,
+        diagonal: &[f64],
+        watch: &dyn Watch,
+    ) -> Result<Option<Factor>> {
         let n = points.n();
         let k = gram(kernel, &points.slice(0..n).into_owned());
-        let l = dense::cholesky(k.as_ref())?;
+        let Some(l) = dense::large_cholesky(k, |done| check(watch, "factor", done))? else { return Ok(None) };
         let independent = (0..n).all(|i| l[(i, i)] * l[(i, i)] > FLOOR * diagonal[i]);
-        independent.then(|| Factor {
+        Ok(independent.then(|| Factor {
             pivots: (0..n).collect(),
             trace: ordered_sum(diagonal),
             residual_trace: 0.0,
             rows: blocks::map(n, |rows| l.as_ref().subrows(rows.start, rows.len()).to_owned()),
-        })
+        }))
     }
 
     /// Number of columns.
@@ -312,33 +317,50 @@ pub(crate) fn diagonal(kernel: &Arc<dyn Kernel>, points: &Points) -> Result<Vec<
     if let Some(row) = values.iter().position(|v| !v.is_finite()) {
         return Err(Error::Overflow { kernel: kernel.spec().name, row });
     }
+    let lowest = values.iter().copied().fold(0.0, f64::min);
+    if lowest < 0.0 {
+        return Err(Error::NotPositive { kernel: kernel.spec().name, value: lowest });
+    }
     let largest = values.iter().copied().fold(0.0, f64::max);
     if !MAGNITUDES.contains(&largest) && points.values().iter().any(|v| *v != 0.0) {
         let why =
             format!("values of the {} kernel up to {largest:e} leave no room for their squares", kernel.spec().name);
         return Err(Error::Numerical { why });
     }
-    match values.iter().copied().fold(0.0, f64::min) {
-        lowest if lowest < 0.0 => Err(Error::NotPositive { kernel: kernel.spec().name, value: lowest }),
-        _ => Ok(values),
-    }
+    Ok(values)
 }
 
 /// The kernel matrix of a few points.
 pub(crate) fn gram(kernel: &Arc<dyn Kernel>, points: &Points<'static>) -> Mat<f64> {
     let mut k = Mat::zeros(points.n(), points.n());
-    Basis::new(kernel.clone(), points.clone()).block(points, k.as_mut());
+    gram_rows(&Basis::new(kernel.clone(), points.clone()), points, k.as_mut());
     k
+}
+
+/// Blocks of rows of the kernel matrix, in parallel if there are several.
+fn gram_rows(basis: &Basis, points: &Points, k: MatMut<f64>) {
+    if points.n() <= blocks::ROWS {
+        return basis.block(points, k);
+    }
+    let half = (points.n() / 2).next_multiple_of(blocks::ROWS);
+    let (above, below) = k.split_at_row_mut(half);
+    rayon::join(
+        || gram_rows(basis, &points.slice(0..half), above),
+        || gram_rows(basis, &points.slice(half..points.n()), below),
+    );
 }
 
 fn ordered_sum(values: &[f64]) -> f64 {
     blocks::map(values.len(), |rows| values[rows].iter().sum::<f64>()).iter().sum()
 }
 
-/// Rounding below the floor becomes zero; what is truly negative ends the fit.
+/// Rounding below the floor becomes zero; what is truly negative, or no number, ends the fit.
 fn settle(kernel: &Arc<dyn Kernel>, diagonal: &[f64], residual: &mut [f64]) -> Result<()> {
     let largest = diagonal.iter().copied().fold(0.0, f64::max);
-    for (r, &d) in residual.iter_mut().zip(diagonal) {
+    for (row, (r, &d)) in residual.iter_mut().zip(diagonal).enumerate() {
+        if !r.is_finite() {
+            return Err(Error::Overflow { kernel: kernel.spec().name, row });
+        }
         if *r < -NEGATIVE * largest {
             return Err(Error::NotPositive { kernel: kernel.spec().name, value: *r });
         }

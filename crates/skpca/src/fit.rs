@@ -5,15 +5,18 @@ use std::sync::Arc;
 
 use crate::columns::{Columns, Scaling};
 use crate::conformal::Learner;
+use crate::dense;
 use crate::error::{Error, Result};
+use crate::factor::{diagonal, gram};
 use crate::gram::{Basis, Precision};
 use crate::kernel::{self, Bandwidth, Kernel, conformal};
 use crate::labels::Labels;
 use crate::method::{self, COMPONENTS, DEPENDENT, Shared, Size, Solution, Step, Support, Target, Task};
-use crate::model::{Model, Parts, Scores};
+use crate::model::{ABOVE_ONE, Model, Parts, Scores};
 use crate::points::Points;
 use crate::random::Random;
 use crate::spec::Spec;
+use crate::spectrum::Expansion;
 use crate::study::{Ground, Inner};
 use crate::watch::Watch;
 
@@ -27,6 +30,8 @@ const EXACT_MEAN: usize = 5000;
 
 /// Points that leave less than this share of the trace span all there is.
 const SPANNED: f64 = 1e-9;
+/// Sums of squares of kernel values are right to this share of the trace.
+const ROUNDING: f64 = 1e-13;
 
 /// What to fit.
 ///
@@ -190,6 +195,7 @@ impl Fit {
         shared: Option<&'a Shared<'a>>,
         watch: &'a dyn Watch,
     ) -> Result<(Task<'a>, Solution)> {
+        check_definite(kernel, &table.points, self.seed)?;
         let method = method::build(&self.method)?;
         let mut task = self.task(kernel, table, shared, watch)?;
         let solution = method.fit(&mut task)?;
@@ -244,7 +250,9 @@ impl Fit {
         let (count, m) = (chosen.len(), expansion.kept.len());
         let found = expansion.values.len();
         if found == 0 {
-            return Err(Error::NoVariance { why: method::NO_VARIANCE.into() });
+            let all = expansion.residual_trace <= SPANNED * expansion.trace;
+            let why = if all { method::NO_VARIANCE } else { "the points kept hold none of the variance; keep more" };
+            return Err(Error::NoVariance { why: why.into() });
         }
         if let Some(asked) = self.components.filter(|asked| *asked > found) {
             let labelled = method::entry(&method)?.labelled;
@@ -272,6 +280,7 @@ impl Fit {
                 (None, points.select(&expansion.kept), fidelity)
             }
         };
+        let fidelity = not_above_one(fidelity, task, &expansion)?;
         if let Some(Target::Fidelity(asked)) = self.target.filter(|t| matches!(t, Target::Fidelity(f) if fidelity < *f))
         {
             report.notes.push(format!("fidelity {asked} asked for, {fidelity:.6} reached"));
@@ -298,7 +307,8 @@ impl Fit {
             variances: expansion.values.iter().map(|v| v / n as f64).collect(),
             center: task.center,
             n,
-            total_variance: expansion.trace / n as f64 - projected,
+            // Where the mean is much longer than the deviations from it, the difference may be rounding alone.
+            total_variance: (expansion.trace / n as f64 - projected).max(expansion.captured / n as f64),
             mean_lost,
             fidelity,
             seed: self.seed,
@@ -308,6 +318,36 @@ impl Fit {
         let scored = SCORED.min(SCORED_WORK / (parts.support.n() * (parts.support.d() + 20))).max(1000);
         let sample = Random::new(self.seed, 6).sample(n, scored);
         Model::new(parts)?.settled(&task.points.select(&sample), self.quantile)
+    }
+}
+
+/// Nothing captures more than exact kernel PCA, but by rounding, unless the kernel is no inner product at the support.
+fn not_above_one(fidelity: f64, task: &Task, expansion: &Expansion) -> Result<f64> {
+    let excess = (fidelity - 1.0) * expansion.captured / fidelity;
+    match excess > ABOVE_ONE * expansion.captured + ROUNDING * expansion.trace {
+        true => Err(Error::NotPositive { kernel: task.kernel.spec().name, value: -excess }),
+        false => Ok(fidelity.min(1.0)),
+    }
+}
+
+/// Rows of which the kernel matrix is looked at, if the kernel may be indefinite.
+const DEFINITE_ROWS: usize = 1000;
+/// An eigenvalue this far below zero, as a share of the largest, is not rounding.
+const NEGATIVE: f64 = 1e-8;
+
+/// Refuses a kernel that has a negative eigenvalue on these rows, or on a sample of them. Methods see the rows that they
+/// choose, and might not notice.
+fn check_definite(kernel: &Arc<dyn Kernel>, points: &Points, seed: u64) -> Result<()> {
+    if kernel.positive_semidefinite() {
+        return Ok(());
+    }
+    let diagonal = diagonal(kernel, points)?;
+    let sample = points.select(&Random::new(seed, 21).sample(points.n(), DEFINITE_ROWS));
+    let values = dense::eigen(gram(kernel, &sample).as_ref())?.0;
+    let (largest, lowest) = (values[0], values[values.len() - 1]);
+    match lowest < -(NEGATIVE * largest).max(ROUNDING * diagonal.iter().sum::<f64>()) {
+        true => Err(Error::NotPositive { kernel: kernel.spec().name, value: lowest }),
+        false => Ok(()),
     }
 }
 

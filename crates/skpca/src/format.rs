@@ -8,18 +8,20 @@
 //!
 //! One entry, because the container writes entries in no fixed order and the same model must give the same
 //! bytes. The checksum covers the JSON and every tensor's name, shape and values: the container alone would
-//! accept a flipped bit. A reader trusts nothing: sizes are capped, shapes compared, every value must be finite.
+//! accept a flipped bit. It is no signature, so a reader trusts nothing: header and JSON are capped, no more is read than
+//! the shapes ask for, every number must be finite and in its range, and the components of all but huge models must have
+//! unit norm.
 
 use std::collections::HashMap;
 use std::io::{Read, Write};
 
 use faer::Mat;
-use safetensors::tensor::{Dtype, SafeTensors, TensorView};
+use safetensors::tensor::{Dtype, Metadata, SafeTensors, TensorView};
 use serde_json::{Map, Value, json};
 
 use crate::columns::Columns;
 use crate::error::{Error, Result};
-use crate::method::Report;
+use crate::method::{self, Report};
 use crate::model::{Density, Model, Parts, Scores};
 use crate::points::Points;
 use crate::spec::Spec;
@@ -27,10 +29,28 @@ use crate::spec::Spec;
 /// The version written; older ones would be read, newer ones are refused.
 pub const VERSION: u64 = 1;
 const KEY: &str = "skpca";
-/// Names of tensors that are lists among the kernel's parameters begin with it.
+/// Tensors of a model, besides …
+const TENSORS: [&str; 12] = [
+    "axes",
+    "coefficients",
+    "frame",
+    "mean",
+    "means",
+    "rows",
+    "scale",
+    "scores",
+    "scores_above",
+    "shift",
+    "support",
+    "variances",
+];
+/// … the lists among the kernel's parameters, whose names begin with this.
 const KERNEL: &str = "kernel.";
 /// A header holds names and parameters: a larger one is not ours.
-const HEADER_LIMIT: u64 = 64 << 20;
+const HEADER_LIMIT: u64 = 16 << 20;
+/// The JSON is no longer than this, and so much more for every column: parsed, it takes up to seventy times its length.
+const JSON_LIMIT: usize = 1 << 20;
+const JSON_LIMIT_PER_COLUMN: usize = 256;
 
 struct Tensor {
     name: String,
@@ -44,6 +64,9 @@ pub fn write(model: &Model, mut to: impl Write) -> std::io::Result<()> {
     let parts = model.parts();
     let tensors = tensors(parts);
     let text = metadata(parts).to_string();
+    if text.len() > json_limit(parts.support.d()) {
+        return Err(std::io::Error::other("the column names are too long for a model file"));
+    }
     let entry =
         format!("{:08x}{text}", checksum(&text, tensors.iter().map(|t| (&t.name[..], &t.shape[..], &t.bytes[..]))));
     let views = tensors.iter().map(|t| Ok((&t.name, TensorView::new(t.dtype, t.shape.clone(), &t.bytes)?)));
@@ -54,29 +77,51 @@ pub fn write(model: &Model, mut to: impl Write) -> std::io::Result<()> {
     to.write_all(&bytes)
 }
 
-/// Reads a model, or says what is wrong with the bytes.
-pub fn read(mut from: impl Read) -> Result<Model> {
-    let io = |error: std::io::Error| Error::file(error.to_string());
-    let mut length = [0; 8];
-    from.read_exact(&mut length).map_err(|error| match error.kind() {
-        std::io::ErrorKind::UnexpectedEof => Error::file("it is too short"),
-        _ => io(error),
-    })?;
-    if u64::from_le_bytes(length) > HEADER_LIMIT {
-        return Err(Error::file("its header is larger than any model's; is it a model file?"));
-    }
-    let mut bytes = length.to_vec();
-    from.read_to_end(&mut bytes).map_err(io)?;
-    from_bytes(&bytes)
+fn json_limit(d: usize) -> usize {
+    JSON_LIMIT + JSON_LIMIT_PER_COLUMN * d
 }
 
-fn from_bytes(bytes: &[u8]) -> Result<Model> {
-    let container = |error: safetensors::SafeTensorError| Error::file(error.to_string());
-    let (_, header) = SafeTensors::read_metadata(bytes).map_err(container)?;
-    let file = SafeTensors::deserialize(bytes).map_err(container)?;
+/// Reads a model, or says what is wrong with the bytes. Reads one byte past the model's end at most.
+pub fn read(mut from: impl Read) -> Result<Model> {
+    let mut bytes = Vec::new();
+    take(&mut from, 8, &mut bytes)?;
+    let length = u64::from_le_bytes(bytes[..].try_into().expect("eight bytes were read"));
+    if length > HEADER_LIMIT {
+        return Err(Error::file("its header is larger than any model's; is it a model file?"));
+    }
+    take(&mut from, length, &mut bytes)?;
+    let header: Metadata =
+        serde_json::from_slice(&bytes[8..]).map_err(|error| Error::file(format!("its header: {error}")))?;
+    if let Some(name) = header.offset_keys().iter().find(|name| !is_known(name)) {
+        return Err(Error::file(format!("it has an unknown tensor {name:?}")));
+    }
+    take(&mut from, header.data_len() as u64, &mut bytes)?;
+    if from.take(1).read_to_end(&mut bytes).map_err(|error| Error::file(error.to_string()))? > 0 {
+        return Err(Error::file("something follows its end"));
+    }
+    from_bytes(&bytes, &header)
+}
+
+/// Appends the next `count` bytes. Memory grows with what arrives, not with what a header claims.
+fn take(from: &mut impl Read, count: u64, bytes: &mut Vec<u8>) -> Result<()> {
+    let read = from.take(count).read_to_end(bytes).map_err(|error| Error::file(error.to_string()))?;
+    if read as u64 == count { Ok(()) } else { Err(Error::file("it is too short")) }
+}
+
+/// Whether a tensor of this name is ours.
+fn is_known(name: &str) -> bool {
+    TENSORS.contains(&name) || name.starts_with(KERNEL)
+}
+
+fn from_bytes(bytes: &[u8], header: &Metadata) -> Result<Model> {
+    let file = SafeTensors::deserialize(bytes).map_err(|error| Error::file(error.to_string()))?;
     let entry =
         header.metadata().as_ref().and_then(|m| m.get(KEY)).ok_or_else(|| Error::file("it has no skpca entry"))?;
     let (sum, text) = entry.split_at_checked(8).ok_or_else(|| Error::file("its skpca entry is too short"))?;
+    let d = header.info("support").and_then(|support| support.shape.get(1)).map_or(0, |d| *d);
+    if text.len() > json_limit(d) {
+        return Err(Error::file("its skpca entry is too long"));
+    }
     let json: Value = serde_json::from_str(text).map_err(|e| Error::file(format!("its skpca entry: {e}")))?;
     // The version first: a newer one may have another checksum.
     let version = json["version"].as_u64().ok_or_else(|| Error::file("it has no version"))?;
@@ -89,11 +134,24 @@ fn from_bytes(bytes: &[u8]) -> Result<Model> {
     if format!("{found:08x}") != sum {
         return Err(Error::file("its checksum is wrong: the file is damaged"));
     }
-    let model = Reader { json: &json, file: &file }.parts().and_then(Model::new);
-    model.map_err(|error| match error {
+    model(&json, &file).map_err(|error| match error {
         Error::File { .. } => error,
         other => Error::file(other.to_string()),
     })
+}
+
+/// The model of a file that passed its checksum, which a hostile one may too.
+fn model(json: &Value, file: &SafeTensors) -> Result<Model> {
+    let parts = Reader { json, file }.parts()?;
+    let own = metadata(&parts);
+    let unknown = json.as_object().into_iter().flat_map(Map::keys).find(|key| own.get(key.as_str()).is_none());
+    if let Some(key) = unknown {
+        return Err(Error::file(format!("it has an unknown entry {key:?}")));
+    }
+    method::build(&parts.method)?;
+    let model = Model::new(parts)?;
+    model.check_components()?;
+    Ok(model)
 }
 
 fn checksum<'a>(text: &str, tensors: impl Iterator<Item = (&'a str, &'a [usize], &'a [u8])>) -> u32 {
@@ -196,7 +254,7 @@ impl Report {
     }
 }
 
-/// Takes the parts out of a file that passed its checksum, which a hostile one may too.
+/// Takes the parts out of a file.
 struct Reader<'a> {
     json: &'a Value,
     file: &'a SafeTensors<'a>,
@@ -563,10 +621,72 @@ mod tests {
     }
 
     #[test]
+    fn numbers_that_no_fit_gives_are_refused() {
+        let set = |name: &'static str, value: Value| forged(|json, _| json[name] = value.clone());
+        let twice = forged(|_, list| {
+            let doubled = |bytes: &[u8; 8]| (1000.0 * f64::from_le_bytes(*bytes)).to_le_bytes();
+            let coefficients = tensor(list, "coefficients");
+            coefficients.bytes = coefficients.bytes.as_chunks::<8>().0.iter().flat_map(doubled).collect();
+        });
+        let beta = forged(|_, list| tensor(list, "mean").bytes.fill(0));
+        let stranger = forged(|_, list| {
+            list.push(Tensor { name: "more".into(), dtype: Dtype::F64, shape: vec![0], bytes: vec![] });
+        });
+        let cases: [(&str, Vec<u8>); 15] = [
+            ("its fidelity is 7, expected 0 to 1", set("fidelity", json!(7))),
+            ("its fidelity is -1, expected 0 to 1", set("fidelity", json!(-1))),
+            ("its quantile is 12, expected a number between 0 and 1", set("quantile", json!(12))),
+            ("its threshold -5 is not among the training scores", set("threshold", json!(-5))),
+            ("its threshold 5 is not among the training scores", set("threshold", json!(5))),
+            (" of a total variance of 0", set("total_variance", json!(0))),
+            ("it captures 7 of a total variance of ", set("captured", json!(7))),
+            ("the variances do not add up to what is captured", set("captured", json!(0.1))),
+            ("two columns have the name \"x\"", set("names", json!(["x", "x"]))),
+            ("two columns have the name \"x\"", set("ignored", json!(["x"]))),
+            ("unknown method 'magic': expected one of exact, ", set("method", json!({"name": "magic"}))),
+            ("a component does not have unit norm", twice),
+            ("the mean is not projected on the support", beta),
+            ("it has an unknown tensor \"more\"", stranger),
+            ("it has an unknown entry \"comment\"", set("comment", json!("hello"))),
+        ];
+        for (expected, bytes) in cases {
+            assert!(message(&bytes).contains(expected), "{expected}: {:?}", message(&bytes));
+        }
+    }
+
+    #[test]
+    fn no_more_is_read_than_a_model_has() {
+        // What is read is counted: a file without an end, or with an endless entry, must not fill the memory.
+        struct Endless<'a>(&'a [u8], usize);
+        impl Read for Endless<'_> {
+            fn read(&mut self, to: &mut [u8]) -> std::io::Result<usize> {
+                let known = self.0.read(to)?;
+                to[known..].fill(b' ');
+                self.1 += to.len();
+                Ok(to.len())
+            }
+        }
+        let good = bytes(&model());
+        for (start, expected) in [(&[0; 8][..], "its header: "), (&good[..], "something follows its end")] {
+            let mut from = Endless(start, 0);
+            let found = read(&mut from).err().map(|error| error.to_string()).unwrap_or_default();
+            assert!(found.contains(expected), "{found}");
+            assert!(from.1 < 2 * good.len() + 100_000, "{} bytes were read", from.1);
+        }
+        let long = forged(|json, _| json["ignored"] = json!(vec!["x".repeat(1000); 2000]));
+        assert_eq!(message(&long), "not a usable model file: its skpca entry is too long");
+        let mut named = model();
+        named.ignore((0..2000).map(|i| format!("{i}{}", "x".repeat(1000))).collect());
+        let error = write(&named, &mut Vec::new()).unwrap_err().to_string();
+        assert_eq!(error, "the column names are too long for a model file");
+    }
+
+    #[test]
     fn a_frame_must_fit_the_components() {
         let framed = |shape: Vec<usize>, components: usize| {
             forged(|_, list| {
-                let bytes = vec![0; 8 * shape.iter().product::<usize>()];
+                let identity = |i: usize| f64::from(i.is_multiple_of(components + 1)).to_le_bytes();
+                let bytes = (0..shape.iter().product::<usize>()).flat_map(identity).collect();
                 list.push(Tensor { name: "frame".into(), dtype: Dtype::F64, shape: shape.clone(), bytes });
                 let coefficients = tensor(list, "coefficients");
                 coefficients.bytes.truncate(8 * 3 * components);

@@ -9,6 +9,7 @@
 //! φ̄ projected on the support: β = K_zz⁻¹ μ. What the projection loses, `‖φ̄‖² − μᵀβ`, bounds the error:
 //! `|score − Hoffmann's| ≤ 2 √(lost · score) + lost`.
 
+use std::collections::HashSet;
 use std::sync::Arc;
 
 use faer::{ColRef, Mat};
@@ -85,6 +86,15 @@ pub struct Density {
     pub axes: Mat<f64>,
 }
 
+/// Multiply-adds that are spent on checking the components of a model that is read …
+const CHECKED_WORK: usize = 4_000_000_000;
+/// … the error that they may have …
+const CHECKED_TO: f64 = 1e-6;
+/// … and that of rounding, as a share of the terms that cancel.
+const CHECKED_ROUNDING: f64 = 1e-12;
+/// Shares may be above 1 by this much, which is rounding.
+pub(crate) const ABOVE_ONE: f64 = 1e-6;
+
 /// A fitted model. One that exists can transform and score.
 pub struct Model {
     parts: Parts,
@@ -112,6 +122,48 @@ impl Model {
         Ok(Model { parts, basis, features, novelty, mean_norm })
     }
 
+    /// Whether the components have unit norm, the frame makes them orthonormal and β is the mean projected on the support:
+    /// what a file says of itself but no shape shows. Models so large that it would take long are trusted.
+    pub(crate) fn check_components(&self) -> Result<()> {
+        let (parts, q, m) = (&self.parts, self.q(), self.m());
+        if m * m * (parts.support.d() + q) > CHECKED_WORK {
+            return Ok(());
+        }
+        let products = self.basis.product(&parts.support, &self.novelty, Precision::Double);
+        let beta = Mat::from_fn(m, 1, |i, _| parts.mean[i]);
+        let a = dense::beside(parts.coefficients.as_ref(), beta.as_ref());
+        // The products are of k_z(x) − μ.
+        let shift = |k: usize| (0..m).map(|i| parts.means[i] * a[(i, k)]).sum::<f64>();
+        let shifts: Vec<f64> = (0..=q).map(shift).collect();
+        let ka = Mat::from_fn(m, q + 1, |i, k| products[i * (q + 1) + k] + shifts[k]);
+        let largest = parts.support.rows().map(|z| self.kernel().eval(z, z)).fold(0.0, f64::max);
+        let sum = |k: usize| a.col(k).iter().map(|v| v.abs()).sum::<f64>();
+        let lengths: Vec<f64> = (0..=q).map(sum).collect();
+        let own = dense::product(parts.coefficients.transpose(), ka.as_ref().subcols(0, q));
+        let is = |found: f64, expected: f64, rounding: f64| (found - expected).abs() <= CHECKED_TO + rounding;
+        let rounding = |k: usize, l: usize| CHECKED_ROUNDING * lengths[k] * lengths[l] * largest;
+        if !(0..q).all(|k| is(own[(k, k)], 1.0, rounding(k, k))) {
+            return Err(Error::file("a component does not have unit norm"));
+        }
+        let worst = (0..q).map(|k| rounding(k, k)).fold(0.0, f64::max);
+        let gram = match &parts.frame {
+            Some(e) => dense::product(e.transpose(), dense::product(own.as_ref(), e.as_ref()).as_ref()),
+            None => own,
+        };
+        let spread = parts.frame.as_ref().map_or(1.0, |e| e.squared_norm_l2());
+        let orthonormal = |k: usize, l: usize| is(gram[(k, l)], f64::from(k == l), spread * worst);
+        if !(0..gram.nrows()).all(|k| (0..k).all(|l| orthonormal(k, l)) && orthonormal(k, k)) {
+            return Err(Error::file("the components are not orthonormal"));
+        }
+        // Both sides of K β = μ have the kernel's unit.
+        let unit = largest.max(f64::MIN_POSITIVE);
+        let projected = |i: usize| is(ka[(i, q)] / unit, parts.means[i] / unit, CHECKED_ROUNDING * lengths[q]);
+        match (0..m).all(projected) {
+            true => Ok(()),
+            false => Err(Error::file("the mean is not projected on the support")),
+        }
+    }
+
     /// What is stored.
     pub fn parts(&self) -> &Parts {
         &self.parts
@@ -119,7 +171,8 @@ impl Model {
 
     /// Names the columns that tables may have beside the model's.
     pub fn ignore(&mut self, names: Vec<String>) {
-        self.parts.columns.ignored = names;
+        let mut seen: HashSet<&String> = self.parts.columns.names.iter().flatten().collect();
+        self.parts.columns.ignored = names.iter().filter(|name| seen.insert(name)).cloned().collect();
     }
 
     /// Number of components.
@@ -339,6 +392,22 @@ impl Parts {
         if q == 0 || self.n == 0 || self.mean_lost < 0.0 || self.variances.iter().any(|v| *v < 0.0) {
             return Err(Error::file("no components, no rows, or a negative variance"));
         }
+        if !(0.0..=1.0 + ABOVE_ONE).contains(&self.fidelity) {
+            return Err(Error::file(format!("its fidelity is {}, expected 0 to 1", self.fidelity)));
+        }
+        if self.total_variance <= 0.0 || !(0.0..=1.0 + ABOVE_ONE).contains(&(self.captured / self.total_variance)) {
+            let (captured, total) = (self.captured, self.total_variance);
+            return Err(Error::file(format!("it captures {captured} of a total variance of {total}")));
+        }
+        let captured: f64 = self.variances.iter().sum();
+        if self.frame.is_none() && (captured - self.captured).abs() > ABOVE_ONE * self.captured {
+            return Err(Error::file("the variances do not add up to what is captured"));
+        }
+        let names = || self.columns.names.iter().flatten().chain(&self.columns.ignored);
+        let mut seen = HashSet::new();
+        if let Some(name) = names().find(|name| !seen.insert(*name)) {
+            return Err(Error::file(format!("two columns have the name {name:?}")));
+        }
         if self.scores.count > self.n {
             return Err(Error::file("more rows were scored than there are"));
         }
@@ -402,9 +471,16 @@ impl Scores {
         let inside = self.above.iter().all(|&c| c < self.count);
         let sound = self.values.len() == self.above.len() && !self.values.is_empty();
         let finite = self.values.iter().chain([&self.threshold, &self.quantile]).all(|v| v.is_finite());
-        match increasing && decreasing && inside && sound && finite {
+        if !(increasing && decreasing && inside && sound && finite) {
+            return Err(Error::file("the training scores are not in order"));
+        }
+        if !(self.quantile > 0.0 && self.quantile < 1.0) {
+            return Err(Error::file(format!("its quantile is {}, expected a number between 0 and 1", self.quantile)));
+        }
+        let (lowest, highest) = (self.values[0], self.values[self.values.len() - 1]);
+        match lowest >= 0.0 && (lowest..=highest).contains(&self.threshold) {
             true => Ok(()),
-            false => Err(Error::file("the training scores are not in order")),
+            false => Err(Error::file(format!("its threshold {} is not among the training scores", self.threshold))),
         }
     }
 }

@@ -30,7 +30,7 @@ use std::arch::x86_64::{__m256, __m256d, __m512, __m512d};
 pub(crate) trait Element: Copy + Default + Send + Sync + PartialEq + 'static {
     fn from_f64(value: f64) -> Self;
     fn to_f64(self) -> f64;
-    /// The type's packed instructions on one instruction set.
+    /// The tiles of one instruction set; sound for every `level`, because only those that the processor has exist.
     fn tiles(level: Level) -> Tiles<Self>;
     /// [`Tiles::product_panel`] that adds to 64-bit sums; `part` has room for a tile.
     fn add_product(tiles: &Tiles<Self>, columns: usize, k: &[Self], a: &[Self], part: &mut [Self], out: &mut [f64]);
@@ -45,9 +45,13 @@ pub(crate) enum Inner {
     Manhattan,
 }
 
-/// An instruction set.
+/// An instruction set that this processor has. Only [`Level::available`] makes one, after asking the processor: whoever
+/// holds a `Level` may run its tiles.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Level {
+pub(crate) struct Level(Set);
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Set {
     Portable,
     #[cfg(target_arch = "x86_64")]
     Avx2,
@@ -58,14 +62,14 @@ pub(crate) enum Level {
 impl Level {
     /// Every instruction set of this machine, the best last.
     pub(crate) fn available() -> Vec<Level> {
-        let mut levels = vec![Level::Portable];
+        let mut levels = vec![Level(Set::Portable)];
         #[cfg(target_arch = "x86_64")]
         {
             if is_x86_feature_detected!("avx2") && is_x86_feature_detected!("fma") {
-                levels.push(Level::Avx2);
+                levels.push(Level(Set::Avx2));
             }
             if is_x86_feature_detected!("avx512f") {
-                levels.push(Level::Avx512);
+                levels.push(Level(Set::Avx512));
             }
         }
         levels
@@ -385,12 +389,12 @@ impl Element for f64 {
         tiles.product_panel(a.len() / columns, columns, k, a, out);
     }
     fn tiles(level: Level) -> Tiles<f64> {
-        match level {
-            Level::Portable => plain_f64::TILES,
+        match level.0 {
+            Set::Portable => plain_f64::TILES,
             #[cfg(target_arch = "x86_64")]
-            Level::Avx2 => avx2_f64::TILES,
+            Set::Avx2 => avx2_f64::TILES,
             #[cfg(target_arch = "x86_64")]
-            Level::Avx512 => avx512_f64::TILES,
+            Set::Avx512 => avx512_f64::TILES,
         }
     }
 }
@@ -409,12 +413,12 @@ impl Element for f32 {
         out.iter_mut().zip(part).for_each(|(sum, part)| *sum += f64::from(*part));
     }
     fn tiles(level: Level) -> Tiles<f32> {
-        match level {
-            Level::Portable => plain_f32::TILES,
+        match level.0 {
+            Set::Portable => plain_f32::TILES,
             #[cfg(target_arch = "x86_64")]
-            Level::Avx2 => avx2_f32::TILES,
+            Set::Avx2 => avx2_f32::TILES,
             #[cfg(target_arch = "x86_64")]
-            Level::Avx512 => avx512_f32::TILES,
+            Set::Avx512 => avx512_f32::TILES,
         }
     }
 }

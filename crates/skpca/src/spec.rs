@@ -135,10 +135,12 @@ impl Fields {
         self.checked(name, "a number above 0", |value| value.as_f64().filter(|v| *v > 0.0 && v.is_finite()))
     }
 
-    /// A whole number from 0, if given; command lines spell it as any number.
+    /// A whole number from 0 to a million, if given; command lines spell it as any number. What is counted takes time, so
+    /// a larger number could only be a mistake.
     pub(crate) fn count(&mut self, name: &'static str) -> Result<Option<usize>> {
-        let whole = |v: &f64| *v >= 0.0 && *v <= 1e15 && v.fract() == 0.0;
-        self.checked(name, "a whole number from 0", |value| value.as_f64().filter(whole).map(|v| v as usize))
+        let whole = |v: &f64| (0.0..=1e6).contains(v) && v.fract() == 0.0;
+        let expected = "a whole number from 0, at most 1000000";
+        self.checked(name, expected, |value| value.as_f64().filter(whole).map(|v| v as usize))
     }
 
     /// One of `names`, the first of them where nothing is said.

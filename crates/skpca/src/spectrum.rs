@@ -12,7 +12,7 @@ use faer::{Mat, MatRef};
 use crate::blocks;
 use crate::dense;
 use crate::eigen::{Accuracy, top};
-use crate::error::Result;
+use crate::error::{Error, Result};
 use crate::factor::{Factor, Stop, diagonal, gram};
 use crate::gram::{Arithmetic, Basis};
 use crate::kernel::Kernel;
@@ -23,6 +23,10 @@ use crate::watch::{Watch, check};
 
 /// Rows among which independent ones are looked for first.
 const SPANNING: usize = 4000;
+/// A component shorter than this share of its terms is rounding.
+const EMPTY: f64 = 1e-12;
+/// A residual trace this far below zero (as a share of the trace) is not rounding: the kernel is not positive semi-definite.
+const NEGATIVE: f64 = 1e-7;
 
 /// Everything a model needs to know of components in the span of a support.
 pub(crate) struct Expansion {
@@ -84,27 +88,34 @@ impl Skeleton {
         let n = points.n() as f64;
         let whiten = f64::EPSILON * condition > LOSS;
         check(watch, "covariance", 0.0)?;
-        let (mut c, sums) = match whiten {
-            true => covariance::<f64>(basis, points, Rows::Whitened(l.as_ref()), watch),
-            false if points.n() >= single && self.single_is_enough() => {
-                covariance::<f32>(basis, points, Rows::Less(mean_value(l.as_ref())), watch)
-            }
-            false => covariance::<f64>(basis, points, Rows::Less(0.0), watch),
+        let single = !whiten && points.n() >= single && self.single_is_enough();
+        let shift = mean_value(l.as_ref());
+        let (mut c, sums) = match (whiten, single) {
+            (true, _) => covariance::<f64>(basis, points, Rows::Whitened(l.as_ref(), shift), watch),
+            (false, true) => covariance::<f32>(basis, points, Rows::Plain(shift), watch),
+            (false, false) => covariance::<f64>(basis, points, Rows::Plain(shift), watch),
         };
         check(watch, "covariance", 1.0)?;
         let mut mean = Mat::from_fn(m, 1, |i, _| sums[i] / n);
+        subtract_outer(&mut c, n, &mean);
+        // Back to the mean of k_z itself, in the coordinates of the span.
+        let mut shift = Mat::from_fn(m, 1, |_, _| shift);
+        dense::solve_lower(l.as_ref(), shift.as_mut());
         if !whiten {
-            dense::whiten(l.as_ref(), &mut c);
+            dense::large_whiten(l.as_ref(), &mut c, |done| check(watch, "covariance", done))?;
             dense::solve_lower(l.as_ref(), mean.as_mut());
         }
-        let residual_trace = (trace - dense::trace(&c)).max(0.0);
-        if !center {
-            mean.fill(0.0);
+        mean += shift;
+        let residual_trace = trace - dense::trace(&c) - n * mean.squared_norm_l2();
+        let rounding = NEGATIVE.max(10.0 * f64::EPSILON * condition);
+        if residual_trace < -rounding * trace && !basis.kernel().positive_semidefinite() {
+            // No projection is longer than what is projected.
+            return Err(Error::NotPositive { kernel: basis.kernel().spec().name, value: residual_trace });
         }
-        for j in 0..m {
-            for i in j..m {
-                c[(i, j)] -= n * mean[(i, 0)] * mean[(j, 0)];
-            }
+        let residual_trace = residual_trace.max(0.0);
+        if !center {
+            subtract_outer(&mut c, -n, &mean);
+            mean.fill(0.0);
         }
         dense::mirror(&mut c);
         Ok(Span { kept: kept.clone(), l: l.clone(), c, mean, residual_trace, trace })
@@ -142,8 +153,8 @@ impl Span {
     }
 
     /// The best `q` components.
-    pub(crate) fn best(self, q: usize) -> Result<Expansion> {
-        let pairs = top(&self.c, q, Accuracy { trace: self.trace, ..Accuracy::default() }, 0, &())?;
+    pub(crate) fn best(self, q: usize, watch: &dyn Watch) -> Result<Expansion> {
+        let pairs = top(&self.c, q, Accuracy { trace: self.trace, ..Accuracy::default() }, 0, watch)?;
         let mut coefficients = pairs.vectors;
         dense::solve_lower_transposed(self.l.as_ref(), coefficients.as_mut());
         let captured = pairs.values.iter().sum();
@@ -192,12 +203,15 @@ impl Span {
         self.components(a, y)
     }
 
-    /// Components with coefficients `a` and coordinates `y`.
-    fn components(self, mut a: Mat<f64>, mut y: Mat<f64>) -> Result<Expansion> {
-        for j in 0..y.ncols() {
-            let norm = y.col(j).norm_l2();
-            y.col_mut(j).iter_mut().chain(a.col_mut(j).iter_mut()).for_each(|v| *v /= norm);
-        }
+    /// Components with coefficients `a` and coordinates `y`. Those without length, or with one that is rounding of what
+    /// cancels in them, have no direction and are left out.
+    fn components(self, a: Mat<f64>, y: Mat<f64>) -> Result<Expansion> {
+        let lengths: Vec<f64> = (0..self.l.nrows()).map(|i| self.l.row(i).norm_l2()).collect();
+        let terms = |j: usize| a.col(j).iter().zip(&lengths).map(|(a, length)| a.abs() * length).sum::<f64>();
+        let norms: Vec<f64> = y.col_iter().map(|y| y.norm_l2()).collect();
+        let alive: Vec<usize> = (0..y.ncols()).filter(|&j| norms[j] > EMPTY * terms(j)).collect();
+        let unit = |m: &Mat<f64>| Mat::from_fn(m.nrows(), alive.len(), |i, j| m[(i, alive[j])] / norms[alive[j]]);
+        let (a, y) = (unit(&a), unit(&y));
         let frame = dense::frame(y.as_ref(), 1e-10)?;
         let scatter = |y: &Mat<f64>| -> Vec<f64> {
             let cy = dense::product(self.c.as_ref(), y.as_ref());
@@ -238,8 +252,9 @@ fn independent(
     watch: &dyn Watch,
 ) -> Result<(Vec<usize>, Mat<f64>)> {
     let rank = support.n().min(kernel.rank(support.d()));
+    let look = |done| check(watch, "support", done);
     if rank == support.n()
-        && let Some(l) = dense::cholesky(gram(kernel, support).as_ref()).filter(|l| spread(l) > 1e-12)
+        && let Some(l) = dense::large_cholesky(gram(kernel, support), look)?.filter(|l| spread(l) > 1e-12)
     {
         return Ok(((0..rank).collect(), l));
     }
@@ -298,16 +313,23 @@ fn condition(l: MatRef<f64>) -> f64 {
     trace * growth
 }
 
-/// What is summed over the rows.
-enum Rows<'a> {
-    /// `k_z(x_j) − s` for some constant s, which is put back in the end: what all values have in common would cost the
-    /// digits in which they differ.
-    Less(f64),
-    /// `L⁻¹ k_z(x_j)`
-    Whitened(MatRef<'a, f64>),
+/// `C − n m mᵀ` in place.
+fn subtract_outer(c: &mut Mat<f64>, n: f64, m: &Mat<f64>) {
+    for j in 0..m.nrows() {
+        (0..m.nrows()).for_each(|i| c[(i, j)] -= n * m[(i, 0)] * m[(j, 0)]);
+    }
 }
 
-/// `Σ_j k_j k_jᵀ` and `Σ_j k_j`, with `k_j = k_z(x_j)` or `L⁻¹ k_z(x_j)`, in the arithmetic of E.
+/// What is summed over the rows, always less some constant s: what all values have in common would cost the digits in
+/// which they differ.
+enum Rows<'a> {
+    /// `k_z(x_j) − s`
+    Plain(f64),
+    /// `L⁻¹ (k_z(x_j) − s)`
+    Whitened(MatRef<'a, f64>, f64),
+}
+
+/// `Σ_j k_j k_jᵀ` and `Σ_j k_j`, in the arithmetic of E.
 fn covariance<E: Arithmetic>(basis: &Basis, points: &Points, how: Rows, watch: &dyn Watch) -> (Mat<f64>, Vec<f64>) {
     let m = basis.points().n();
     let n = points.n();
@@ -322,10 +344,11 @@ fn covariance<E: Arithmetic>(basis: &Basis, points: &Points, how: Rows, watch: &
             }
             let x = points.slice(rows.clone());
             match how {
-                Rows::Less(shift) => sum.add_kernel(basis, &x, shift),
-                Rows::Whitened(l) => {
+                Rows::Plain(shift) => sum.add_kernel(basis, &x, shift),
+                Rows::Whitened(l, shift) => {
                     let mut k = Mat::zeros(rows.len(), m);
                     basis.block(&x, k.as_mut());
+                    k.col_iter_mut().for_each(|column| column.iter_mut().for_each(|k| *k -= shift));
                     dense::divide_by_transposed(k.as_mut(), l);
                     sum.add_rows(k.as_ref());
                 }
@@ -337,23 +360,12 @@ fn covariance<E: Arithmetic>(basis: &Basis, points: &Points, how: Rows, watch: &
         },
         |sum, other| sum.merge(&other),
     );
-    let (mut c, mut sums) = sum.into_parts();
-    if let Rows::Less(shift) = how
-        && shift != 0.0
-    {
-        let all = n as f64 * shift;
-        for j in 0..m {
-            (0..m).for_each(|i| c[(i, j)] += shift * (sums[i] + sums[j] + all));
-        }
-        sums.iter_mut().for_each(|sum| *sum += all);
-    }
-    (c, sums)
+    sum.into_parts()
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::error::Error;
     use crate::kernel;
     use crate::spec::Spec;
     use crate::toys;
@@ -375,8 +387,8 @@ mod tests {
         let (kept, l) = independent(&kernel, &support, &()).unwrap();
         assert_eq!(kept.len(), 10);
         let basis = Basis::new(kernel, support);
-        let (rows, _) = covariance::<f64>(&basis, &points, Rows::Whitened(l.as_ref()), &());
-        let (mut sum, _) = covariance::<f64>(&basis, &points, Rows::Less(0.0), &());
+        let (rows, _) = covariance::<f64>(&basis, &points, Rows::Whitened(l.as_ref(), 0.1), &());
+        let (mut sum, _) = covariance::<f64>(&basis, &points, Rows::Plain(0.1), &());
         dense::whiten(l.as_ref(), &mut sum);
         for j in 0..10 {
             for i in j..10 {
@@ -409,7 +421,7 @@ mod tests {
             assert_eq!(single.c, on(3).c);
             assert!(single.c != double.c, "32 bits were not taken");
             assert!((single.residual_trace - double.residual_trace).abs() < 1e-5 * double.trace);
-            let (single, double) = (single.best(5).unwrap(), double.best(5).unwrap());
+            let (single, double) = (single.best(5, &()).unwrap(), double.best(5, &()).unwrap());
             for (a, b) in single.values.iter().zip(&double.values) {
                 assert!((a / b - 1.0).abs() < 1e-6, "{a} {b}");
             }

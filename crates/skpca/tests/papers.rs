@@ -287,7 +287,7 @@ fn wrong_parameters_are_refused_by_name() {
         ("l1,penalty=1,fraction=0.5", "fraction = 0.5: expected this or the other parameters of the penalty, not both"),
         ("elastic-net,l1_ratio=1.5", "l1_ratio = 1.5: expected a number from 0 to 1"),
         ("l21,refit=3", "refit = 3.0: expected true or false"),
-        ("l21,alternations=1.5", "alternations = 1.5: expected a whole number from 0"),
+        ("l21,alternations=1.5", "alternations = 1.5: expected a whole number from 0, at most 1000000"),
         ("l21,tolerance=0", "tolerance = 0.0: expected a number above 0"),
         ("threshold,keep=0", "keep = 0: expected a whole number from 1"),
     ] {

@@ -68,7 +68,7 @@ class KernelModel(BaseEstimator):
             scaling="none",
             seed=_spec.seed(self.random_state),
             labels=labels,
-            names=list(getattr(self, "feature_names_in_", [])) or None,
+            names=distinct(getattr(self, "feature_names_in_", ())),
             progress=progress(type(self).__name__) if self.verbose else None,
             **options,
         )
@@ -180,6 +180,11 @@ class KernelModel(BaseEstimator):
         tags.input_tags.pairwise = isinstance(self.kernel, str) and self.kernel == "precomputed"
         tags.target_tags.required = _spec.labelled(self)
         return tags
+
+
+def distinct(names):
+    """Names of columns that can be told apart by them, or nothing."""
+    return list(names) if len(names) and len(set(names)) == len(names) else None
 
 
 def double(X):

@@ -119,6 +119,10 @@ impl Kernel for Conformal {
         self.base.rank(d)
     }
 
+    fn positive_semidefinite(&self) -> bool {
+        self.base.positive_semidefinite()
+    }
+
     fn width(&self) -> Option<usize> {
         Some(self.stretch.vectors.d())
     }

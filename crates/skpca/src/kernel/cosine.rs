@@ -10,6 +10,9 @@ pub(super) const ENTRY: Entry =
         name: "cosine", about: "x·z / ‖x‖‖z‖; no parameters", labelled: false, build: |_, _| Ok(Arc::new(Cosine))
     };
 
+/// Makes the smallest numbers normal ones.
+const LARGER: f64 = 1e100;
+
 #[derive(Debug)]
 struct Cosine;
 
@@ -25,6 +28,15 @@ pub(crate) fn inverse_norm(x: &[f64]) -> f64 {
 impl Kernel for Cosine {
     fn eval(&self, x: &[f64], z: &[f64]) -> f64 {
         let (a, b) = (inverse_norm(x), inverse_norm(z));
+        if a.is_infinite() || b.is_infinite() {
+            // The inverse of a length of 1e-309 is no number, but the cosine is.
+            let larger = |row: &[f64]| row.iter().map(|v| v * LARGER).collect::<Vec<f64>>();
+            return match (a.is_infinite(), b.is_infinite()) {
+                (true, true) => self.eval(&larger(x), &larger(z)),
+                (true, false) => self.eval(&larger(x), z),
+                _ => self.eval(x, &larger(z)),
+            };
+        }
         x.iter().zip(z).map(|(u, v)| (u * a) * (v * b)).sum()
     }
 

@@ -52,6 +52,11 @@ pub trait Kernel: Debug + Send + Sync {
         None
     }
 
+    /// Whether kernel matrices are positive semi-definite, whatever the points.
+    fn positive_semidefinite(&self) -> bool {
+        true
+    }
+
     /// Whether values lie between −1 and 1, whatever the rows: then no row's rounding outweighs the others'.
     fn bounded(&self) -> bool {
         let form = matches!(self.form(), Form::Gaussian { .. } | Form::Manhattan { .. } | Form::Cosine);

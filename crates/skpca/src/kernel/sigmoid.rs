@@ -25,12 +25,18 @@ struct Sigmoid {
 }
 
 impl Kernel for Sigmoid {
+    /// Not a number where the inner product overflows: tanh would hide it, and its sign may be wrong.
     fn eval(&self, x: &[f64], z: &[f64]) -> f64 {
-        (self.gamma * dot(x, z) + self.coef0).tanh()
+        let inner = self.gamma * dot(x, z) + self.coef0;
+        if inner.is_finite() { inner.tanh() } else { f64::NAN }
     }
 
     fn form(&self) -> Form {
         Form::Dot { gamma: self.gamma, coef0: self.coef0, outer: Outer::Tanh }
+    }
+
+    fn positive_semidefinite(&self) -> bool {
+        false
     }
 
     fn spec(&self) -> Spec {

@@ -247,7 +247,7 @@ impl<'a> Problem<'a> {
 
     /// The best components in the span of Z: W(Z) is what they capture.
     fn best(&self, z: &Points<'static>) -> Result<Expansion> {
-        Span::new(self.kernel, &self.x, z, self.center, &())?.best(self.q)
+        Span::new(self.kernel, &self.x, z, self.center, &())?.best(self.q, &())
     }
 
     /// ∂W/∂Z at the best components, in the order of Z's values, each per unit of its column.

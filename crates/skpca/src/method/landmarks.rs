@@ -52,7 +52,7 @@ impl Method for Landmarks {
             Target::Support(m) => {
                 let (support, skeleton) = better(task, m)?;
                 let span = skeleton.span(task.points, task.center, SINGLE_ROWS, task.watch)?;
-                (support, span.best(task.q)?)
+                (support, span.best(task.q, task.watch)?)
             }
             Target::Fidelity(fidelity) => smallest(task, fidelity)?,
         };

@@ -242,7 +242,7 @@ impl Task<'_> {
 
     /// The best components in the span of any points.
     pub(crate) fn expansion_of(&self, support: &Points<'static>) -> Result<Expansion> {
-        self.span(support)?.best(self.q)
+        self.span(support)?.best(self.q, self.watch)
     }
 
     /// The span of any points.

@@ -32,6 +32,9 @@ const NUDGE: f64 = 0.95;
 /// So many of them; then nothing is penalised.
 const NUDGES: usize = 20;
 
+/// A fidelity above this leaves no room for a penalty.
+const ALL: f64 = 1.0 - 1e-9;
+
 /// Which of the three it is.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(super) enum Kind {
@@ -241,6 +244,9 @@ pub(crate) fn steps(spec: &Spec, task: &Task, shares: &[f64]) -> Result<Vec<Step
 impl Path<'_> {
     fn run(&mut self) -> Result<Solution> {
         let most = self.alternation.largest_penalty(&self.start);
+        if !most.is_finite() {
+            return Err(Error::Numerical { why: "squares of the kernel's values overflow".into() });
+        }
         let (candidate, expansion) = match (&self.method.penalty, self.task.aim()) {
             (Some(Penalty::Given(numbers)), _) => {
                 let penalties = self.spread(numbers)?.iter().map(|p| self.method.unit() * p).collect();
@@ -369,6 +375,9 @@ impl Path<'_> {
 
     /// The smallest support that holds the fidelity, on the factor first, then on the data.
     fn with_fidelity(&mut self, fidelity: f64, most: f64) -> Result<(Candidate, Expansion)> {
+        if fidelity > ALL {
+            return self.expanded(self.unpenalised()?);
+        }
         let mut found = self.search(most, fidelity, Self::share, |_| false)?.dense;
         for _ in 0..NUDGES {
             let Some((penalty, state)) = found else { break };

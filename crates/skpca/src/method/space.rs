@@ -400,7 +400,7 @@ impl Space for KernelSpace<'_> {
         let support = self.points.select(rows);
         let span = Span::new(self.kernel, self.points, &support, self.center, &())?;
         let expansion = match own {
-            None => span.best(q)?,
+            None => span.best(q, &())?,
             Some(own) => span.given(own, || gram(self.kernel, &support))?,
         };
         Ok(expansion.captured)

@@ -1,0 +1,127 @@
+//! Data and parameters on which fits once hung, lost themselves in rounding, or answered wrongly without a word.
+
+use std::sync::atomic::{AtomicUsize, Ordering};
+
+use skpca::method::METHODS;
+use skpca::{Error, Fit, Model, Points, Random, Result, Scaling, Spec, Target, Watch};
+
+fn gaussian(n: usize, d: usize, seed: u64) -> Points<'static> {
+    // Sums of uniform numbers are near enough to normal ones.
+    let mut random = Random::new(seed, 200);
+    let mut normal = || (0..12).map(|_| random.sample(1 << 20, 1)[0] as f64 / f64::from(1 << 20)).sum::<f64>() - 6.0;
+    Points::new(d, (0..n * d).map(|_| normal()).collect::<Vec<_>>()).unwrap()
+}
+
+/// Flowers of three kinds, in the manner of Fisher's: two of them overlap.
+fn flowers() -> Points<'static> {
+    let centres = [[5.0, 3.4, 1.5, 0.2], [5.9, 2.8, 4.3, 1.3], [6.6, 3.0, 5.6, 2.0]];
+    let noise = gaussian(150, 4, 1);
+    let value = |(i, row): (usize, &[f64])| -> Vec<f64> {
+        // Measured to a tenth, so that rows repeat.
+        row.iter().zip(centres[i / 50]).map(|(v, c)| ((c + 0.3 * v) * 10.0).round() / 10.0).collect()
+    };
+    Points::new(4, noise.rows().enumerate().flat_map(value).collect::<Vec<_>>()).unwrap()
+}
+
+fn fit(method: &str, kernel: &str, q: usize, target: Option<Target>) -> Fit {
+    Fit {
+        method: method.parse().unwrap(),
+        kernel: kernel.parse().unwrap(),
+        components: Some(q),
+        target,
+        ..Fit::default()
+    }
+}
+
+/// Counts how often a fit looks whether it should stop.
+struct Looks(AtomicUsize);
+
+impl Watch for Looks {
+    fn at(&self, _: &str, _: f64) -> bool {
+        self.0.fetch_add(1, Ordering::Relaxed);
+        true
+    }
+}
+
+fn looks(fit: &Fit, points: &Points) -> (Result<Model>, usize) {
+    let looks = Looks(AtomicUsize::new(0));
+    let model = fit.run(points, None, &looks);
+    (model, looks.0.into_inner())
+}
+
+#[test]
+fn components_that_a_penalty_empties_are_left_out() {
+    for points in [flowers(), gaussian(120, 5, 2)] {
+        for method in ["l1,refit=false", "elastic-net,refit=false", "threshold,refit=false"] {
+            for q in [2, 5, 8] {
+                for fidelity in [0.5, 0.95] {
+                    let fit = fit(method, "rbf", q, Some(Target::Fidelity(fidelity)));
+                    let model = fit.run(&points, None, &()).unwrap_or_else(|e| panic!("{method} {q} {fidelity}: {e}"));
+                    assert!(model.parts().fidelity >= fidelity, "{method} {q} {fidelity}: {}", model.parts().fidelity);
+                }
+            }
+        }
+    }
+    let grid: Vec<f64> = (0..49).flat_map(|i| [f64::from(i % 7) - 3.0, f64::from(i / 7) - 3.0]).collect();
+    let grid = Points::new(2, grid).unwrap();
+    for target in [Target::Support(6), Target::Fidelity(0.9)] {
+        let model = fit("threshold,refit=false", "cosine", 4, Some(target)).run(&grid, None, &()).unwrap();
+        assert!(model.parts().coefficients.col_iter().all(|a| a.iter().all(|v| v.is_finite())));
+    }
+}
+
+#[test]
+fn kernel_values_that_overflow_are_an_error() {
+    let points = Points::new(2, vec![1e200, -1e200, 1e200, 1e200, -1e200, 2e200, 0.0, 1.0]).unwrap();
+    for entry in METHODS.iter().filter(|entry| !entry.labelled) {
+        let fit = Fit { scaling: Scaling::None, ..fit(entry.name, "sigmoid,gamma=1", 1, None) };
+        let error = fit.run(&points, None, &()).err();
+        assert!(matches!(error, Some(Error::Overflow { .. })), "{}: {error:?}", entry.name);
+    }
+}
+
+#[test]
+fn no_model_captures_more_than_there_is_under_an_indefinite_kernel() {
+    let mut models = 0;
+    for seed in 0..60 {
+        let points = gaussian(2 + seed as usize % 4, 2, seed);
+        for kernel in ["sigmoid,gamma=1,coef0=0", "sigmoid,gamma=0.1,coef0=1", "sigmoid,gamma=2,coef0=-1"] {
+            for entry in METHODS.iter().filter(|entry| !entry.labelled) {
+                match fit(entry.name, kernel, 2, None).run(&points, None, &()) {
+                    Ok(model) => {
+                        models += 1;
+                        let fidelity = model.parts().fidelity;
+                        assert!(fidelity <= 1.0 + 1e-6, "{} {kernel} {seed}: {fidelity}", entry.name);
+                    }
+                    Err(Error::NotPositive { .. } | Error::NoVariance { .. }) => {}
+                    Err(error) => panic!("{} {kernel} {seed}: {error}", entry.name),
+                }
+            }
+        }
+    }
+    assert!(models > 0, "some of these tables have a positive kernel matrix");
+}
+
+#[test]
+fn everything_there_is_takes_no_longer_than_most_of_it() {
+    let points = flowers();
+    for entry in METHODS.iter().filter(|entry| !entry.labelled && entry.name != "exact") {
+        let (most, few) = looks(&fit(entry.name, "rbf", 10, Some(Target::Fidelity(0.999))), &points);
+        let (all, many) = looks(&fit(entry.name, "rbf", 10, Some(Target::Fidelity(1.0))), &points);
+        let (most, all) = (most.unwrap(), all.unwrap());
+        assert!(all.m() >= most.m(), "{}: {} {}", entry.name, all.m(), most.m());
+        assert!(all.parts().fidelity > 1.0 - 1e-6, "{}: {}", entry.name, all.parts().fidelity);
+        assert!(many <= 10 * few + 1000, "{}: looked {many} times, {few} for 0.999", entry.name);
+    }
+}
+
+#[test]
+fn counts_that_nobody_can_mean_are_refused() {
+    let points = gaussian(30, 2, 3);
+    for method in ["greedy,exchanges=1e15", "expansion,steps=1e15", "expansion,restarts=1e12", "l1,alternations=1e15"] {
+        let error = fit(method, "rbf", 2, None).run(&points, None, &()).err().map(|e| e.to_string());
+        assert!(error.as_ref().is_some_and(|e| e.contains("at most 1000000")), "{method}: {error:?}");
+    }
+    let spec: Spec = "greedy,exchanges=1000000".parse().unwrap();
+    assert!(Fit { method: spec, ..Fit::default() }.run(&points, None, &()).is_ok());
+}
