@@ -5,7 +5,7 @@ use std::io::{BufReader, Write};
 use std::path::Path;
 
 use serde_json::Value;
-use skpca::{Model, format};
+use skpca::{Model, Parts, format};
 
 use crate::failure::Failure;
 use crate::fit::{check_apart, check_output};
@@ -59,7 +59,7 @@ pub fn summary_lines(model: &Model) -> Vec<(&'static str, String)> {
             ),
         ),
         ("keeps", format!("{} for {}", counted(model.m(), "point"), counted(model.q(), "component"))),
-        ("fidelity", format!("{:.4} of what exact kernel PCA captures", parts.fidelity)),
+        ("fidelity", fidelity(parts)),
         (
             "captured",
             format!("{:.4} of the variance in feature space", if total > 0.0 { captured / total } else { 1.0 }),
@@ -99,4 +99,13 @@ fn shortened(names: &[String]) -> String {
         true => format!("{}, … ({} in all)", names[..8].join(", "), names.len()),
         false => names.join(", "),
     }
+}
+
+/// The fidelity, and how far it is known.
+fn fidelity(parts: &Parts) -> String {
+    let known = match parts.report.fidelity_interval {
+        Some([low, high]) => format!(" ({low:.4} to {high:.4}, estimated on a sample)"),
+        None => String::new(),
+    };
+    format!("{:.4}{known} of what exact kernel PCA captures", parts.fidelity)
 }

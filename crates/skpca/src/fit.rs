@@ -268,6 +268,10 @@ impl Fit {
             let why = if m < count { DEPENDENT } else { fewer };
             report.notes.push(format!("{asked} support points asked for, {m} kept: {why}"));
         }
+        if stated.is_none() && (m < n || expansion.frame.is_some()) {
+            let chosen = chosen.points(task.points);
+            report.fidelity_interval = task.reference()?.interval(task.kernel, task.points, &chosen, &expansion);
+        }
         let (rows, support, fidelity) = match chosen {
             Support::Rows(chosen) => {
                 let fidelity = stated.map_or_else(|| task.fidelity(&chosen, &expansion), Ok)?;

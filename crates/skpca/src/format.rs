@@ -244,6 +244,7 @@ impl Report {
     pub fn to_json(&self) -> Value {
         json!({
             "objective": self.objective,
+            "fidelity_interval": self.fidelity_interval,
             "gap": self.gap,
             "chosen": self.chosen,
             "rounds": self.rounds,
@@ -343,6 +344,7 @@ impl Reader<'_> {
         let notes = report.get("notes").and_then(Value::as_array).map(Vec::as_slice).unwrap_or_default();
         Ok(Report {
             objective: number("objective"),
+            fidelity_interval: interval(report.get("fidelity_interval"))?,
             gap: number("gap"),
             chosen: number("chosen").unwrap_or(0.0) as usize,
             rounds: number("rounds").unwrap_or(0.0) as usize,
@@ -401,6 +403,16 @@ impl Reader<'_> {
 
 fn numbers(view: &TensorView) -> Vec<f64> {
     view.data().as_chunks::<8>().0.iter().map(|bytes| f64::from_le_bytes(*bytes)).collect()
+}
+
+/// Two shares, the lower first; absent in older files.
+fn interval(value: Option<&Value>) -> Result<Option<[f64; 2]>> {
+    let Some(value) = value.filter(|value| !value.is_null()) else { return Ok(None) };
+    let ends: Option<Vec<f64>> = value.as_array().and_then(|ends| ends.iter().map(Value::as_f64).collect());
+    match ends.as_deref() {
+        Some(&[low, high]) if 0.0 <= low && low <= high && high <= 1.0 => Ok(Some([low, high])),
+        _ => Err(wrong("fidelity_interval")),
+    }
 }
 
 fn wrong(name: &str) -> Error {

@@ -47,7 +47,9 @@ pub enum Precision {
     /// 64-bit throughout.
     #[default]
     Double,
-    /// 32-bit kernel values, 64-bit sums of chunks: relative error of the result below 1e-6.
+    /// 32-bit kernel values, 64-bit sums of chunks: every kernel value is off by about 1e-7 of the largest, which large
+    /// coefficients that cancel make more of. A [`Model`](crate::Model) knows by how much, and uses 64 bits where it would
+    /// show.
     Single,
 }
 

@@ -19,7 +19,7 @@ use crate::columns::Columns;
 use crate::dense;
 use crate::error::{Error, Result};
 use crate::gram::{Basis, Precision, Weights};
-use crate::kernel::Kernel;
+use crate::kernel::{Form, Kernel, Outer};
 use crate::method::Report;
 use crate::points::{Points, first_not_finite};
 use crate::spec::Spec;
@@ -103,7 +103,13 @@ pub struct Model {
     novelty: Weights,
     /// `μᵀβ`
     mean_norm: f64,
+    /// What 32 bits would cost.
+    loss: Loss,
 }
+
+/// Features may be off by this share of their standard deviation in 32 bits, scores by this share of the mean training
+/// score; where they would be off by more, 64 bits are taken.
+const SINGLE_ERROR: f64 = 1e-4;
 
 impl Model {
     /// Checks that the parts fit together, and packs them.
@@ -119,7 +125,8 @@ impl Model {
         let beta = Mat::from_fn(parts.mean.len(), 1, |i, _| parts.mean[i]);
         let novelty = basis.weights(dense::beside(parts.coefficients.as_ref(), beta.as_ref()));
         let mean_norm = parts.means.iter().zip(&parts.mean).map(|(a, b)| a * b).sum();
-        Ok(Model { parts, basis, features, novelty, mean_norm })
+        let loss = Loss::of_32_bits(basis.kernel().as_ref(), &parts);
+        Ok(Model { parts, basis, features, novelty, mean_norm, loss })
     }
 
     /// Whether the components have unit norm, the frame makes them orthonormal and β is the mean projected on the support:
@@ -195,22 +202,24 @@ impl Model {
         self.parts.captured * self.parts.n as f64
     }
 
-    /// Features of `points`, q a row, row after row.
+    /// Features of `points`, q a row, row after row. In 32 bits they differ from those in 64 bits by less than 1e-4 of their
+    /// standard deviation: models in which more would be lost to cancellation use 64 bits whatever `precision` says.
     pub fn transform(&self, points: &Points, precision: Precision) -> Result<Vec<f64>> {
         let x = self.parts.columns.apply(points)?;
-        let out = self.basis.product(&x, &self.features, precision);
+        let out = self.basis.product(&x, &self.features, enough(precision, self.loss.features));
         self.finite(&out, self.q())?;
         Ok(out)
     }
 
-    /// Novelty scores of `points`: squared distances in feature space, higher is more novel.
+    /// Novelty scores of `points`: squared distances in feature space, higher is more novel. In 32 bits they differ from those
+    /// in 64 bits by less than 1e-4 of the mean training score or of their own size, as in [`Model::transform`].
     pub fn score(&self, points: &Points, precision: Precision) -> Result<Vec<f64>> {
         let x = self.parts.columns.apply(points)?;
         self.score_scaled(&x, precision)
     }
 
     fn score_scaled(&self, x: &Points, precision: Precision) -> Result<Vec<f64>> {
-        let products = self.basis.product(x, &self.novelty, precision);
+        let products = self.basis.product(x, &self.novelty, enough(precision, self.loss.scores));
         let rows = products.chunks_exact(self.q() + 1).zip(x.rows());
         let scores: Vec<f64> = rows.map(|(row, x)| self.novelty_of(row, x)).collect();
         self.finite(&scores, 1)?;
@@ -279,7 +288,7 @@ impl Model {
         let x = self.parts.columns.apply(points)?;
         let beta = Mat::from_fn(self.parts.mean.len(), 1, |i, _| self.parts.mean[i]);
         let weights = self.basis.weights(dense::beside(density.axes.as_ref(), beta.as_ref()));
-        let products = self.basis.product(&x, &weights, precision);
+        let products = self.basis.product(&x, &weights, enough(precision, self.loss.scores));
         let constant =
             density.dimension as f64 * (std::f64::consts::TAU * density.noise).ln() + density.log_determinant;
         let rows = products.chunks_exact(density.axes.ncols() + 1).zip(x.rows());
@@ -340,6 +349,69 @@ impl Model {
             Some(at) => Err(Error::Overflow { kernel: self.parts.kernel.name.clone(), row: at / columns }),
             None => Ok(()),
         }
+    }
+}
+
+/// 32 bits where they were asked for and lose little.
+fn enough(asked: Precision, loss: f64) -> Precision {
+    if loss <= SINGLE_ERROR { asked } else { Precision::Double }
+}
+
+/// What 32-bit kernel values cost.
+///
+/// ```text
+/// error of a value      δ = 2⁻²⁴ κ (2 + spread)        κ = max k(z, z);  values are rounded, and so is what goes into them
+/// of a feature          3 δ ‖a‖₂                       roundings are independent: three standard deviations of their sum
+/// of a score            2 · 3 δ (‖β‖₂ + √Σ_k λ_k ‖a_k‖²)
+/// ```
+///
+/// Coefficients are large where points are nearly dependent, variances small where the kernel hardly varies: then the
+/// digits that values have in common cancel, and what is left of 32 bits is noise.
+#[derive(Clone, Copy, Debug)]
+struct Loss {
+    /// As a share of their standard deviation.
+    features: f64,
+    /// As a share of the mean training score.
+    scores: f64,
+}
+
+impl Loss {
+    fn of_32_bits(kernel: &dyn Kernel, parts: &Parts) -> Loss {
+        let largest = parts.support.rows().map(|z| kernel.eval(z, z)).fold(0.0, f64::max);
+        if !(1e-30..1e30).contains(&largest) {
+            return Loss { features: f64::INFINITY, scores: f64::INFINITY };
+        }
+        let value = f64::from(f32::EPSILON) / 2.0 * largest * (2.0 + spread(kernel, &parts.support));
+        let a = match &parts.frame {
+            Some(frame) => dense::product(parts.coefficients.as_ref(), frame.as_ref()),
+            None => parts.coefficients.clone(),
+        };
+        let variances = || parts.variances.iter().map(|v| v.max(f64::MIN_POSITIVE));
+        let own = parts.coefficients.col_iter().zip(variances());
+        let features = own.map(|(a, variance)| a.norm_l2() / variance.sqrt()).fold(0.0, f64::max);
+        let along: f64 = a.col_iter().zip(variances()).map(|(a, variance)| variance * a.squared_norm_l2()).sum();
+        let beta: f64 = parts.mean.iter().map(|b| b * b).sum();
+        let mean_score = (parts.total_variance - parts.captured).max(f64::MIN_POSITIVE);
+        let scores = 2.0 * (beta.sqrt() + along.sqrt()) / mean_score;
+        Loss { features: 3.0 * value * features, scores: 3.0 * value * scores }
+    }
+}
+
+/// How much larger than a kernel value the terms are that cancel in it: squared lengths of packed rows for a kernel of a
+/// distance, whose rows are shifted by the mean of the support. Rows outside the support have larger terms, but smaller
+/// values.
+fn spread(kernel: &dyn Kernel, support: &Points) -> f64 {
+    use std::f64::consts::LOG2_E;
+    let mean = support.mean();
+    let farthest = |length: fn(f64) -> f64| {
+        let length = |z: &[f64]| z.iter().zip(&mean).map(|(z, m)| length(z - m)).sum::<f64>();
+        support.rows().map(length).fold(0.0, f64::max)
+    };
+    match kernel.form() {
+        Form::Gaussian { gamma } => ((2.0 * gamma * LOG2_E * farthest(|v| v * v)).sqrt() + 1.0).powi(2),
+        Form::Manhattan { gamma } => 2.0 * (gamma * LOG2_E * farthest(f64::abs) + 1.0),
+        Form::Dot { outer: Outer::Power(power), .. } => f64::from(power),
+        Form::Dot { .. } | Form::Cosine => 1.0,
     }
 }
 
@@ -488,6 +560,70 @@ impl Scores {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::{Fit, Target, toys};
+
+    /// The largest error of features and of scores in 32 bits, taken at its word, in the units of `Loss`.
+    fn error_in_32_bits(model: &Model, points: &Points) -> (f64, f64) {
+        let x = model.parts.columns.apply(points).unwrap();
+        let q = model.q();
+        let products = |precision| model.basis.product(&x, &model.novelty, precision);
+        let (single, double) = (products(Precision::Single), products(Precision::Double));
+        let off = |i: usize| (single[i] - double[i]).abs() / model.parts.variances[i % (q + 1)].sqrt();
+        let features = (0..single.len()).filter(|i| i % (q + 1) < q).map(off).fold(0.0, f64::max);
+        let scores = |products: &[f64]| -> Vec<f64> {
+            products.chunks_exact(q + 1).zip(x.rows()).map(|(row, x)| model.novelty_of(row, x)).collect()
+        };
+        let lost = model.parts.total_variance - model.parts.captured;
+        let (single, double) = (scores(&single), scores(&double));
+        let off = single.iter().zip(&double).map(|(a, b)| (a - b).abs() / lost.max(*b));
+        (features, off.fold(0.0, f64::max))
+    }
+
+    #[test]
+    fn what_32_bits_cost_is_known_and_never_more_than_promised() {
+        let mut taken = 0;
+        let kernels = ["rbf", "rbf,gamma=1", "rbf,gamma=0.01", "rbf,gamma=1e-3", "rbf,gamma=1e-4", "rbf,gamma=1e-5"];
+        let others =
+            ["laplacian", "laplacian,gamma=1e-4", "linear", "polynomial", "cosine", "sigmoid,gamma=1e-7,coef0=0"];
+        for kernel in kernels.iter().chain(&others) {
+            for (n, d, m, q) in [(600, 2, 15, 3), (2000, 10, 50, 10), (1000, 4, 200, 10), (500, 30, 30, 5)] {
+                let points = toys::normal(n, d, 3);
+                let fit = Fit {
+                    method: Spec::new("landmarks"),
+                    kernel: kernel.parse().unwrap(),
+                    components: Some(q),
+                    target: Some(Target::Support(m)),
+                    ..Fit::default()
+                };
+                let model = fit.run(&points, None, &()).unwrap();
+                let loss = model.loss;
+                let (features, scores) = error_in_32_bits(&model, &points);
+                let case = format!("{kernel} {n} × {d}, {m} points: {loss:?}, {features:.1e}, {scores:.1e}");
+                assert!(features <= loss.features && (scores <= loss.scores || loss.scores > 1.0), "{case}");
+                taken += usize::from(loss.scores <= SINGLE_ERROR);
+                let (single, double) = (Precision::Single, Precision::Double);
+                let lost = model.parts.total_variance - model.parts.captured;
+                let pairs =
+                    model.score(&points, single).unwrap().into_iter().zip(model.score(&points, double).unwrap());
+                for (a, b) in pairs {
+                    assert!((a - b).abs() <= SINGLE_ERROR * lost.max(b), "{case}: {a} {b}");
+                }
+            }
+        }
+        assert!((10..48).contains(&taken), "{taken} of 48 in 32 bits");
+    }
+
+    #[test]
+    fn linear_data_of_a_tiny_unit_do_not_vanish_in_32_bits() {
+        let points = toys::normal(300, 5, 0);
+        let tiny = Points::new(5, points.values().iter().map(|v| v * 1e-25).collect::<Vec<_>>()).unwrap();
+        let (kernel, method) = (Spec::new("linear"), Spec::new("landmarks"));
+        let fit = Fit { kernel, method, scaling: crate::Scaling::None, components: Some(2), ..Fit::default() };
+        let model = fit.run(&tiny, None, &()).unwrap();
+        let (single, double) =
+            (model.transform(&tiny, Precision::Single).unwrap(), model.transform(&tiny, Precision::Double).unwrap());
+        assert!(double.iter().any(|y| *y != 0.0) && single == double);
+    }
 
     #[test]
     fn scores_summarise_exactly_when_few() {

@@ -434,7 +434,11 @@ fn a_flat_spectrum_has_as_many_components_as_asked_for() {
     let most = Fit { method: Spec::new("landmarks"), target: Some(Target::Support(1500)), ..base };
     let most = most.run(&points, None, &()).unwrap();
     let fidelity = most.captured() / exact.captured();
-    assert!(fidelity <= 1.0 + 1e-9 && (most.parts().fidelity - fidelity).abs() < 1e-6, "{fidelity} {}", most.parts().fidelity);
+    assert!(
+        fidelity <= 1.0 + 1e-9 && (most.parts().fidelity - fidelity).abs() < 1e-6,
+        "{fidelity} {}",
+        most.parts().fidelity
+    );
 }
 
 /// With few dimensions the fidelity is exact, however many rows there are, and a few rows that span the rest are found.

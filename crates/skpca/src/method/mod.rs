@@ -321,6 +321,8 @@ pub struct Report {
     pub objective: Option<f64>,
     /// Points the method chose; those that others express are not kept.
     pub chosen: usize,
+    /// Where the fidelity lies, where it was estimated on a sample of the rows: with three standard errors to both sides.
+    pub fidelity_interval: Option<[f64; 2]>,
     /// Distance to the optimum: a duality gap, or the residual of the eigenpairs, relative.
     pub gap: Option<f64>,
     /// Iterations.
