@@ -4,6 +4,8 @@
 use std::fmt;
 use std::io;
 
+use crate::terminal::printable;
+
 /// The longest stretch of a user's value or column list that a message repeats.
 const SHOWN_CHARACTERS: usize = 60;
 const SHOWN_COLUMNS: usize = 20;
@@ -164,13 +166,12 @@ pub(super) fn check_finite(value: f64, place: impl FnOnce() -> Place) -> Result<
     }
 }
 
-/// An unclosed quote can make one field of a whole file: never print that.
+/// A quote in the wrong place can make one field of a thousand lines: never print that.
 fn shorten(text: &str) -> String {
-    if text.chars().count() <= SHOWN_CHARACTERS {
-        return text.escape_debug().to_string().replace("\\'", "'").replace("\\\"", "\"");
+    match text.char_indices().nth(SHOWN_CHARACTERS) {
+        None => printable(text).into_owned(),
+        Some((end, _)) => format!("{}…", printable(&text[..end])),
     }
-    let head: String = text.chars().take(SHOWN_CHARACTERS).collect();
-    format!("{}…", shorten(&head))
 }
 
 fn listing(columns: &Columns) -> String {

@@ -10,7 +10,6 @@ use tempfile::TempDir;
 
 use super::*;
 
-mod atomic_files;
 mod columnar_files;
 mod npy_files;
 
