@@ -7,8 +7,12 @@
 mod columnar;
 mod delimited;
 mod error;
+mod ipc;
 mod npy;
+mod pages;
+mod quoted;
 mod selection;
+mod space;
 #[cfg(test)]
 mod tests;
 

@@ -11,6 +11,7 @@ use tempfile::TempDir;
 use super::*;
 
 mod columnar_files;
+mod mutants;
 mod npy_files;
 
 /// Values whose text form is easy to get wrong.
