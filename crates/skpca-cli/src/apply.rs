@@ -6,10 +6,9 @@ use skpca::{Model, Points, Precision};
 
 use crate::arguments::ApplyArguments;
 use crate::failure::Failure;
-use crate::fit::check_apart;
-use crate::inspect::read_model;
+use crate::outputs::Outputs;
 use crate::table::{self, ReadOptions, Table};
-use crate::use_threads;
+use crate::{memory, model_file, use_threads};
 
 pub fn transform(arguments: &ApplyArguments) -> Result<(), Failure> {
     let (model, points) = load(arguments)?;
@@ -40,12 +39,11 @@ fn precision(arguments: &ApplyArguments) -> Precision {
 
 fn load(arguments: &ApplyArguments) -> Result<(Model, Points<'static>), Failure> {
     table::check_target(arguments.output.as_deref())?;
-    if let Some(output) = arguments.output.as_deref().map(Path::new) {
-        check_apart(output, Path::new(&arguments.table.data))?;
-        check_apart(output, &arguments.model)?;
+    if let Some(output) = arguments.output.as_deref().filter(|&output| output != "-") {
+        Outputs::apart_from([Path::new(&arguments.table.data), &arguments.model]).check(Path::new(output))?;
     }
     use_threads(arguments.table.threads)?;
-    let model = read_model(&arguments.model)?;
+    let model = model_file::read(&arguments.model)?;
     let options = ReadOptions {
         header: !arguments.table.no_header,
         label: arguments.table.label.clone(),
@@ -55,6 +53,10 @@ fn load(arguments: &ApplyArguments) -> Result<(Model, Points<'static>), Failure>
         label_optional: false,
     };
     let table = table::read(&arguments.table.data, &options)?;
+    // The columns in the model's order and scaled, and the answers.
+    let numbers = table.rows.saturating_mul(2 * table.columns + 2 * model.q() + 8);
+    memory::check("this table", numbers.saturating_mul(size_of::<f64>()), ": take fewer rows at a time")
+        .map_err(Failure::Run)?;
     let points = arranged(&model, table)?;
     Ok((model, points))
 }

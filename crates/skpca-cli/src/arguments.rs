@@ -91,8 +91,8 @@ pub struct TableArguments {
     /// The first line of a text table holds data, not names
     #[arg(long)]
     pub no_header: bool,
-    /// Threads to use [default: all cores]; results do not depend on it
-    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..))]
+    /// Threads to use, 1024 at most [default: all cores]; results do not depend on it
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..=1024))]
     pub threads: Option<u16>,
 }
 

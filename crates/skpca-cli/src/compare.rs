@@ -22,9 +22,11 @@ use skpca::{Fit, Labels, Model, Points, Spec, Study, Target};
 
 use crate::arguments::CompareArguments;
 use crate::failure::Failure;
+use crate::outputs::{Ours, Outputs, make_directory};
 use crate::progress::Bar;
 use crate::table::{self, Table};
-use crate::{fit, page, use_threads};
+use crate::terminal::Screen;
+use crate::{fit, model_file, page, use_threads};
 use budget::Budget;
 use judges::Judges;
 use trials::Trials;
@@ -33,48 +35,42 @@ use trials::Trials;
 const SIZES: [usize; 4] = [1, 2, 5, 10];
 /// Parameters that fix the size of a method's model: it is asked for no other.
 const OWN_SIZE: [&str; 6] = ["penalty", "fraction", "l1_ratio", "alpha", "noise", "keep"];
+/// What `--keep` writes beside a model for each case.
+const RECOMMENDED: &str = "recommended.skpca";
+const ROWS: &str = "rows.csv";
 
 pub fn run(arguments: &CompareArguments, quiet: bool) -> Result<(), Failure> {
     let budget = Budget::new(arguments.budget);
     use_threads(arguments.table.threads)?;
     let plan = Plan::new(arguments)?;
-    if let Some(output) = &arguments.output {
-        fit::check_output(output)?;
-        let read = [Some(&arguments.table.data), arguments.test.as_ref()];
-        read.into_iter().flatten().try_for_each(|input| fit::check_apart(output, Path::new(input)))?;
-    }
-    if let Some(directory) = &arguments.keep {
-        make_directory(directory)?;
-    }
+    let read = [Some(&arguments.table.data), arguments.test.as_ref()];
+    let outputs = Outputs::apart_from(read.into_iter().flatten().map(Path::new));
+    arguments.output.as_ref().map_or(Ok(()), |output| outputs.check(output))?;
+    arguments.keep.as_ref().map_or(Ok(()), |directory| make_directory(directory))?;
     let data = Data::read(arguments)?;
+    if let Some(directory) = &arguments.keep {
+        plan.check_keep(directory, &outputs, data.points.n())?;
+    }
     let comparison = compare(data, &plan, &budget, &Bar::new(quiet))?;
     if let Some(directory) = &arguments.keep {
-        comparison.keep(directory)?;
+        comparison.keep(directory, &outputs)?;
     }
     if let Some(output) = &arguments.output {
         page::write(output, &page::of_comparisons(&[&comparison])?)?;
     }
-    let mut out = std::io::stdout().lock();
     if arguments.json {
-        writeln!(out, "{}", comparison.json())?;
-    } else if !quiet || arguments.output.is_none() {
-        report::print(&mut out, &comparison)?;
-        match &arguments.output {
-            Some(output) => writeln!(out, "\nThe page is {}: open it in a browser.", output.display())?,
-            None if quiet => {}
-            None => writeln!(out, "\nAdd -o report.html for a page with pictures.")?,
-        }
+        return Ok(writeln!(std::io::stdout(), "{}", comparison.json())?);
     }
-    Ok(())
-}
-
-/// Makes a directory that files will go into, and sees that they can.
-pub fn make_directory(directory: &Path) -> Result<(), Failure> {
-    let named = |why: String| Failure::Run(format!("{}: {why}", directory.display()));
-    match directory.to_str() {
-        None => Err(named("expected a name in UTF-8".into())),
-        Some(_) => std::fs::create_dir_all(directory).map_err(|error| named(error.to_string())),
+    let mut screen = Screen::unless(quiet && arguments.output.is_some());
+    report::print(&mut screen, &comparison)?;
+    if quiet {
+        return Ok(());
     }
+    screen.line("")?;
+    Ok(screen.line(&match &arguments.output {
+        Some(output) => format!("The page is {}: open it in a browser.", output.display()),
+        None => "Add -o report.html for a page with pictures.".into(),
+    })?)
 }
 
 /// What is to be tried.
@@ -138,12 +134,25 @@ impl Plan {
         })
     }
 
+    /// Sees, before the first fit, that nothing is in the way of what [`Comparison::keep`] will write.
+    pub fn check_keep(&self, directory: &Path, outputs: &Outputs, n: usize) -> Result<(), Failure> {
+        let targets: Vec<Option<Target>> = self.targets(n).into_iter().map(Some).chain([None]).collect();
+        for method in &self.methods {
+            for &target in &targets {
+                let case = Case { method: method.clone(), target };
+                outputs.check_own(&directory.join(report::file_name(&case)), Ours::Model)?;
+            }
+        }
+        outputs.check_own(&directory.join(RECOMMENDED), Ours::Model)?;
+        outputs.check_own(&directory.join(ROWS), Ours::HeldOut)
+    }
+
     /// Targets in the order they are tried, each with every method that has a size: the smallest size, the fidelity, then size
     /// after size.
     fn targets(&self, n: usize) -> Vec<Target> {
         let q = self.base.components.unwrap_or(COMPONENTS);
         let mut sizes = match self.sizes.is_empty() {
-            true => SIZES.map(|times| times * q).into_iter().filter(|&m| m <= n).collect(),
+            true => SIZES.map(|times| q.saturating_mul(times)).into_iter().filter(|&m| m <= n).collect(),
             false => self.sizes.clone(),
         };
         sizes.sort_unstable();
@@ -358,16 +367,18 @@ pub fn compare(data: Data, plan: &Plan, budget: &Budget, bar: &Bar) -> Result<Co
 
 impl Comparison {
     /// Writes every model, and which rows were held out.
-    pub fn keep(&self, directory: &Path) -> Result<(), Failure> {
-        for cell in &self.cells {
-            fit::write_model(&cell.model, &directory.join(report::file_name(&cell.case)))?;
-        }
-        if let Some(recommended) = &self.recommended {
-            fit::write_model(&recommended.model, &directory.join("recommended.skpca"))?;
-        }
+    pub fn keep(&self, directory: &Path, outputs: &Outputs) -> Result<(), Failure> {
+        let write = |model: &Model, name: &str| {
+            let file = directory.join(name);
+            outputs.check_own(&file, Ours::Model)?;
+            model_file::write(model, &file)
+        };
+        self.cells.iter().try_for_each(|cell| write(&cell.model, &report::file_name(&cell.case)))?;
+        self.recommended.as_ref().map_or(Ok(()), |recommended| write(&recommended.model, RECOMMENDED))?;
         let judges = |row: usize| f64::from(u8::from(self.held_out.binary_search(&row).is_ok()));
         let held: Vec<f64> = (0..self.data.points.n()).map(judges).collect();
-        let file = directory.join("rows.csv");
+        let file = directory.join(ROWS);
+        outputs.check_own(&file, Ours::HeldOut)?;
         Ok(table::write(file.to_str(), &["held_out".to_string()], held.len(), &held)?)
     }
 }

@@ -9,9 +9,11 @@ use skpca::{Fit, Labels, Model, Points, Target, format};
 
 use crate::arguments::{FitArguments, TableArguments};
 use crate::failure::Failure;
+use crate::outputs::Outputs;
 use crate::progress::Bar;
 use crate::table::{self, ReadOptions, Table};
-use crate::{inspect, memory, use_threads};
+use crate::terminal::{Screen, complain};
+use crate::{inspect, memory, model_file, use_threads};
 
 /// A fit that needs less goes ahead without a word.
 const WORTH_SAYING: usize = 1_000_000_000;
@@ -21,8 +23,7 @@ pub fn run(arguments: &FitArguments, quiet: bool) -> Result<(), Failure> {
     let fit = arguments.common.fit(arguments.method.clone(), target);
     use_threads(arguments.table.threads)?;
     fit.check()?;
-    check_output(&arguments.output)?;
-    check_apart(&arguments.output, Path::new(&arguments.table.data))?;
+    Outputs::apart_from([Path::new(&arguments.table.data)]).check(&arguments.output)?;
     let labelled = fit.labelled()?;
     if labelled && arguments.table.label.is_none() {
         let needs = format!("--method {} --kernel {}", fit.method.name, fit.kernel.name);
@@ -40,7 +41,7 @@ pub fn run(arguments: &FitArguments, quiet: bool) -> Result<(), Failure> {
     };
     let seconds = start.elapsed().as_secs_f64();
     model.ignore(ignored(&arguments.table));
-    write_model(&model, &arguments.output)?;
+    model_file::write(&model, &arguments.output)?;
     match quiet && !arguments.json {
         true => Ok(()),
         false => print(&model, &arguments.output, seconds, arguments.json),
@@ -81,26 +82,6 @@ pub fn ignored(arguments: &TableArguments) -> Vec<String> {
     arguments.label.iter().chain(&arguments.drop).cloned().collect()
 }
 
-/// A model that cannot be written is better known before the fit than after it.
-pub fn check_output(path: &Path) -> Result<(), Failure> {
-    let directory = path.parent().filter(|parent| !parent.as_os_str().is_empty());
-    let found = match path.is_dir() {
-        true => Err(std::io::ErrorKind::IsADirectory.into()),
-        false => directory.map_or(Ok(()), |directory| std::fs::metadata(directory).map(|_| ())),
-    };
-    found.map_err(|error: std::io::Error| Failure::Run(format!("{}: {error}", path.display())))
-}
-
-/// Refuses an output that would replace what is read.
-pub fn check_apart(output: &Path, input: &Path) -> Result<(), Failure> {
-    match (output.canonicalize(), input.canonicalize()) {
-        (Ok(output), Ok(input)) if output == input => {
-            Err(Failure::Call(format!("{}: the output would replace the input", input.display())))
-        }
-        _ => Ok(()),
-    }
-}
-
 /// Says what a large fit takes, and refuses what cannot fit before it has cost an hour.
 fn check_memory(fit: &Fit, table: &Table, limit: Option<usize>, quiet: bool) -> Result<(), Failure> {
     let needed = fit.memory(table.rows, table.columns)?;
@@ -116,31 +97,24 @@ fn check_memory(fit: &Fit, table: &Table, limit: Option<usize>, quiet: bool) -> 
         )));
     }
     if needed > WORTH_SAYING && !quiet {
-        eprintln!("this fit takes about {} of memory", memory::text(needed));
+        complain(&format!("this fit takes about {} of memory", memory::text(needed)));
     }
     Ok(())
-}
-
-pub fn write_model(model: &Model, path: &Path) -> Result<(), Failure> {
-    table::atomic_write(path, |to| format::write(model, to))
-        .map_err(|error| Failure::Run(format!("{}: {error}", path.display())))
 }
 
 fn print(model: &Model, path: &Path, seconds: f64, json: bool) -> Result<(), Failure> {
-    let mut out = std::io::stdout().lock();
     if json {
         let mut object = format::describe(model);
         object.insert("seconds".into(), Value::from(seconds));
-        writeln!(out, "{}", Value::Object(object))?;
-        return Ok(());
+        return Ok(writeln!(std::io::stdout(), "{}", Value::Object(object))?);
     }
     for note in &model.parts().report.notes {
-        eprintln!("note: {note}");
+        complain(&format!("note: {note}"));
     }
     if !model.parts().report.converged {
-        eprintln!("warning: the fit did not converge; its components may be inaccurate");
+        complain("warning: the fit did not converge; its components may be inaccurate");
     }
-    write!(out, "{}", inspect::summary(model))?;
-    writeln!(out, "written      {} in {seconds:.2} s", path.display())?;
-    Ok(())
+    let mut screen = Screen::new();
+    inspect::print_summary(&mut screen, model)?;
+    Ok(screen.line(&format!("written      {} in {seconds:.2} s", path.display()))?)
 }

@@ -1,44 +1,33 @@
 //! `skpca inspect`: what a model file holds, in words or as JSON.
 
-use std::fs::File;
-use std::io::{BufReader, Write};
+use std::io::Write;
 use std::path::Path;
 
 use serde_json::Value;
 use skpca::{Model, Parts, format};
 
 use crate::failure::Failure;
-use crate::fit::{check_apart, check_output};
-use crate::page;
+use crate::outputs::Outputs;
+use crate::terminal::Screen;
+use crate::{model_file, page};
 
 pub fn run(path: &Path, json: bool, html: Option<&Path>, quiet: bool) -> Result<(), Failure> {
-    let model = read_model(path)?;
+    let model = model_file::read(path)?;
     if let Some(html) = html {
-        check_output(html)?;
-        check_apart(html, path)?;
+        Outputs::apart_from([path]).check(html)?;
         page::write(html, &page::of_model(&path.display().to_string(), &model)?)?;
     }
-    let mut out = std::io::stdout().lock();
-    match json {
-        true => writeln!(out, "{}", Value::Object(format::describe(&model)))?,
-        false if quiet && html.is_some() => {}
-        false => {
-            write!(out, "{}", summary(&model))?;
-            html.map_or(Ok(()), |html| writeln!(out, "drawn        {}", html.display()))?;
-        }
+    if json {
+        return Ok(writeln!(std::io::stdout(), "{}", Value::Object(format::describe(&model)))?);
     }
-    Ok(())
-}
-
-pub fn read_model(path: &Path) -> Result<Model, Failure> {
-    let named = |error: String| Failure::Run(format!("{}: {error}", path.display()));
-    let file = File::open(path).map_err(|error| named(error.to_string()))?;
-    format::read(BufReader::new(file)).map_err(|error| named(error.to_string()))
+    let mut screen = Screen::unless(quiet && html.is_some());
+    print_summary(&mut screen, &model)?;
+    html.map_or(Ok(()), |html| Ok(screen.line(&format!("drawn        {}", html.display()))?))
 }
 
 /// A dozen aligned lines.
-pub fn summary(model: &Model) -> String {
-    summary_lines(model).iter().map(|(name, text)| format!("{name:<12} {text}\n")).collect()
+pub fn print_summary(screen: &mut Screen, model: &Model) -> std::io::Result<()> {
+    summary_lines(model).iter().try_for_each(|(name, text)| screen.line(&format!("{name:<12} {text}")))
 }
 
 /// What there is to say of a model, each under its name.

@@ -1,7 +1,7 @@
 //! The `skpca` program: files, flags, progress and tables around the library.
 
 // A reader that has gone is no reason to panic.
-#![warn(clippy::print_stdout)]
+#![warn(clippy::print_stdout, clippy::print_stderr)]
 
 mod apply;
 mod arguments;
@@ -12,6 +12,8 @@ mod fit;
 mod inspect;
 mod manual;
 mod memory;
+mod model_file;
+mod outputs;
 mod page;
 mod progress;
 mod table;
@@ -25,14 +27,27 @@ use arguments::{Arguments, Command};
 use failure::Failure;
 
 fn main() -> ExitCode {
-    match run(Arguments::parse()) {
+    let outcome = match Arguments::try_parse() {
+        Ok(arguments) => run(arguments),
+        Err(answer) => return tell(&answer),
+    };
+    match outcome {
         Ok(()) => ExitCode::SUCCESS,
         Err(failure) => {
             if !matches!(failure, Failure::BrokenPipe) {
-                eprintln!("error: {failure}");
+                terminal::complain(&format!("error: {failure}"));
             }
             ExitCode::from(failure.code())
         }
+    }
+}
+
+/// Shows the help that was asked for, or what is wrong with the call.
+fn tell(answer: &clap::Error) -> ExitCode {
+    let code = u8::try_from(answer.exit_code()).unwrap_or(2);
+    match answer.print() {
+        Err(error) if !answer.use_stderr() => ExitCode::from(Failure::from(error).code()),
+        _ => ExitCode::from(code),
     }
 }
 

@@ -3,12 +3,13 @@
 use std::io::Write;
 use std::path::Path;
 
-use clap::CommandFactory;
+use clap::{Command, CommandFactory};
 use clap_complete::Shell;
 use clap_mangen::Man;
 
 use crate::arguments::Arguments;
 use crate::failure::Failure;
+use crate::outputs::{self, Ours, Outputs};
 
 pub fn completions(shell: Shell) -> Result<(), Failure> {
     let mut text = Vec::new();
@@ -22,7 +23,22 @@ pub fn pages(directory: Option<&Path>) -> Result<(), Failure> {
         Man::new(Arguments::command()).render(&mut text)?;
         return Ok(std::io::stdout().write_all(&text)?);
     };
-    let named = |error: std::io::Error| Failure::Run(format!("{}: {error}", directory.display()));
-    std::fs::create_dir_all(directory).map_err(named)?;
-    clap_mangen::generate_to(Arguments::command(), directory).map_err(named)
+    outputs::make_directory(directory)?;
+    let mut command = Arguments::command().disable_help_subcommand(true);
+    command.build();
+    let mut pages = Vec::new();
+    render(&command, &mut pages)?;
+    let pages: Vec<_> = pages.into_iter().map(|(name, text)| (directory.join(name), text)).collect();
+    pages.iter().try_for_each(|(file, _)| Outputs::apart_from([]).check_own(file, Ours::Manual))?;
+    pages.iter().try_for_each(|(file, text)| outputs::write(file, text))
+}
+
+/// The pages of a command and of those below it, by their file names.
+fn render(command: &Command, pages: &mut Vec<(String, Vec<u8>)>) -> std::io::Result<()> {
+    command.get_subcommands().try_for_each(|below| render(below, pages))?;
+    let page = Man::new(command.clone());
+    let mut text = Vec::new();
+    page.render(&mut text)?;
+    pages.push((page.get_filename(), text));
+    Ok(())
 }

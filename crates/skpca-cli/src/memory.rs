@@ -2,6 +2,9 @@
 
 use std::fs;
 
+/// What takes less is not worth looking up what is free.
+const WORTH_LOOKING: usize = 1 << 20;
+
 /// Reads `8GB`, `512MB`, `1000000`.
 pub fn parse(text: &str) -> Result<usize, String> {
     let upper = text.trim().to_ascii_uppercase();
@@ -29,8 +32,36 @@ pub fn text(bytes: usize) -> String {
     }
 }
 
-/// Memory that is free now, where the system tells; a container's limit counts.
+/// Refuses what cannot fit; `advice` says what would. The system would end the process, and say less.
+pub fn check(what: &str, needed: usize, advice: &str) -> Result<(), String> {
+    if needed <= WORTH_LOOKING {
+        return Ok(());
+    }
+    match available() {
+        Some(free) if needed > free => {
+            Err(format!("{what} needs about {} of memory, {} are free{advice}", text(needed), text(free)))
+        }
+        _ => Ok(()),
+    }
+}
+
+/// Memory that is free now, where the system tells; the limits of a container and of the process (`ulimit -v`) count.
 pub fn available() -> Option<usize> {
+    [free(), address_space()].into_iter().flatten().min()
+}
+
+/// What the process may still ask for.
+fn address_space() -> Option<usize> {
+    let limits = fs::read_to_string("/proc/self/limits").ok()?;
+    let most = limits.lines().find_map(|line| line.strip_prefix("Max address space"))?;
+    let most: usize = most.split_whitespace().next()?.parse().ok()?;
+    let status = fs::read_to_string("/proc/self/status").ok()?;
+    let used = status.lines().find_map(|line| line.strip_prefix("VmSize:"))?;
+    let used: usize = used.trim().trim_end_matches("kB").trim().parse().ok()?;
+    Some(most.saturating_sub(1024 * used))
+}
+
+fn free() -> Option<usize> {
     let meminfo = fs::read_to_string("/proc/meminfo").ok()?;
     let line = meminfo.lines().find_map(|line| line.strip_prefix("MemAvailable:"))?;
     let free = line.trim().trim_end_matches("kB").trim().parse::<usize>().ok()? * 1024;

@@ -11,7 +11,7 @@ use skpca::Model;
 
 use crate::compare::{Comparison, report};
 use crate::failure::Failure;
-use crate::{inspect, table};
+use crate::{inspect, outputs};
 use plots::Rows;
 use svg::escaped;
 
@@ -19,8 +19,7 @@ const STYLE: &str = include_str!("page/style.css");
 const SCRIPT: &str = include_str!("page/script.js");
 
 pub fn write(path: &Path, page: &str) -> Result<(), Failure> {
-    table::atomic_write(path, |to| to.write_all(page.as_bytes()))
-        .map_err(|error| Failure::Run(format!("{}: {error}", path.display())))
+    outputs::write(path, page.as_bytes())
 }
 
 /// One section a comparison.

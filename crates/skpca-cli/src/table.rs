@@ -4,23 +4,25 @@
 //! flags beyond the names it recommends in messages. What it returns is rectangular and finite:
 //! nobody downstream checks again.
 
-mod atomic;
 mod columnar;
 mod delimited;
 mod error;
+mod ipc;
 mod npy;
+mod pages;
+mod quoted;
 mod selection;
+mod space;
 #[cfg(test)]
 mod tests;
 
-use std::fs::{self, File};
+use std::fs::File;
 use std::io::{self, Write};
 use std::path::Path;
 
 use flate2::Compression;
 use flate2::write::GzEncoder;
 
-pub use atomic::atomic_write;
 pub use error::TableError;
 
 /// The name that stands for standard input and output.
@@ -132,16 +134,12 @@ pub fn check_target(target: Option<&str>) -> Result<(), TableError> {
         return Ok(());
     };
     format_of(file)?;
-    let directory = Path::new(file).parent().filter(|parent| !parent.as_os_str().is_empty());
-    match directory.map(fs::metadata) {
-        Some(Err(error)) => Err(TableError::Io { file: file.to_string(), error }),
-        _ => Ok(()),
-    }
+    skpca_files::check(Path::new(file)).map_err(|error| TableError::Io { file: file.to_string(), error })
 }
 
 fn write_file(file: &str, names: &[String], rows: usize, values: &[f64]) -> Result<(), TableError> {
     let format = format_of(file)?;
-    let written = atomic::replace(Path::new(file), |output| match format {
+    let written = skpca_files::write(Path::new(file), |output| match format {
         Format::Delimited { separator, gzip: false } => delimited::write(output, separator, names, values),
         Format::Delimited { separator, gzip: true } => {
             let mut packed = GzEncoder::new(output, Compression::default());

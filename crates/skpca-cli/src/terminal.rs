@@ -1,33 +1,84 @@
-//! Manners at the terminal: aligned tables, times with units, emphasis only where it is seen.
+//! Manners at the terminal: text that cannot command it, aligned tables, times with units, emphasis only where it is seen.
+//!
+//! Names of columns, files and classes come from data, and data may hold escape sequences. Whatever is said to people goes
+//! through [`Screen`] or [`complain`], which write such characters out; tables and JSON on standard output are data and stay
+//! as they are.
 
-use std::io::IsTerminal;
+use std::borrow::Cow;
+use std::io::{self, IsTerminal, StdoutLock, Write};
 
-/// Emphasis on standard output: on a terminal, and not where NO_COLOR is set.
-pub struct Emphasis(bool);
+/// Text with every character that could command a terminal written out, as `\u{1b}`.
+pub fn printable(text: &str) -> Cow<'_, str> {
+    match text.contains(commands) {
+        false => Cow::Borrowed(text),
+        true => {
+            let write_out = |c: char| if commands(c) { c.escape_default().to_string() } else { c.to_string() };
+            Cow::Owned(text.chars().map(write_out).collect())
+        }
+    }
+}
 
-impl Emphasis {
-    pub fn new() -> Emphasis {
+/// Control characters, those of Unicode that turn the direction of text, and those that end a line.
+fn commands(c: char) -> bool {
+    let turns = matches!(c, '\u{61c}' | '\u{200e}' | '\u{200f}' | '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}');
+    c.is_control() || turns || matches!(c, '\u{2028}' | '\u{2029}')
+}
+
+/// Says a line on standard error. Nobody may be listening: that is no reason to stop.
+pub fn complain(text: &str) {
+    let _ = writeln!(io::stderr(), "{}", printable(text));
+}
+
+/// Standard output, for people. Emphasis on a terminal only, and not where NO_COLOR is set.
+pub struct Screen {
+    out: StdoutLock<'static>,
+    emphasis: bool,
+    silent: bool,
+}
+
+impl Screen {
+    pub fn new() -> Screen {
         let set = |name: &str| std::env::var_os(name).is_some_and(|value| !value.is_empty());
         let unwanted = set("NO_COLOR") || std::env::var_os("TERM").is_some_and(|term| term == "dumb");
-        Emphasis(std::io::stdout().is_terminal() && !unwanted)
+        Screen { out: io::stdout().lock(), emphasis: io::stdout().is_terminal() && !unwanted, silent: false }
     }
 
-    pub fn bold(&self, text: &str) -> String {
-        if self.0 { format!("\x1b[1m{text}\x1b[0m") } else { text.to_string() }
+    /// One that shows nothing, if `quiet`.
+    pub fn unless(quiet: bool) -> Screen {
+        Screen { silent: quiet, ..Screen::new() }
     }
 
-    pub fn green(&self, text: &str) -> String {
-        if self.0 { format!("\x1b[1;32m{text}\x1b[0m") } else { text.to_string() }
+    pub fn line(&mut self, text: &str) -> io::Result<()> {
+        self.show(text, "")
+    }
+
+    pub fn bold(&mut self, text: &str) -> io::Result<()> {
+        self.show(text, "1")
+    }
+
+    pub fn green(&mut self, text: &str) -> io::Result<()> {
+        self.show(text, "1;32")
+    }
+
+    fn show(&mut self, text: &str, style: &str) -> io::Result<()> {
+        let text = printable(text);
+        match self.emphasis && !style.is_empty() {
+            _ if self.silent => Ok(()),
+            true => writeln!(self.out, "\x1b[{style}m{text}\x1b[0m"),
+            false => writeln!(self.out, "{text}"),
+        }
     }
 }
 
 /// Rows of cells as lines, columns as wide as their widest cell; the first `left` columns are words, the others numbers.
 pub fn aligned(rows: &[Vec<String>], left: usize) -> Vec<String> {
+    // Before the widths are measured.
+    let rows: Vec<Vec<Cow<str>>> = rows.iter().map(|row| row.iter().map(|cell| printable(cell)).collect()).collect();
     let columns = rows.iter().map(Vec::len).max().unwrap_or(0);
     let width = |k: usize| rows.iter().filter_map(|row| row.get(k)).map(|cell| cell.chars().count()).max().unwrap_or(0);
     let widths: Vec<usize> = (0..columns).map(width).collect();
-    let line = |row: &Vec<String>| {
-        let cell = |(k, text): (usize, &String)| match k < left {
+    let line = |row: &Vec<Cow<str>>| {
+        let cell = |(k, text): (usize, &Cow<str>)| match k < left {
             true => format!("{text:<0$}", widths[k]),
             false => format!("{text:>0$}", widths[k]),
         };
@@ -59,6 +110,15 @@ mod tests {
     fn columns_are_as_wide_as_their_widest_cell() {
         let rows = [vec!["é".into(), "1".into()], vec!["abc".into(), "100".into()]];
         assert_eq!(aligned(&rows, 1), ["é      1", "abc  100"]);
+    }
+
+    #[test]
+    fn text_cannot_command_the_terminal() {
+        assert_eq!(printable("\x1b[31mred\x07\u{9b}2J\n"), r"\u{1b}[31mred\u{7}\u{9b}2J\n");
+        assert_eq!(printable("a\u{202e}b\u{2066}\u{200f}c"), r"a\u{202e}b\u{2066}\u{200f}c");
+        let plain = "Größe of 'x\\y' in µm², 名前";
+        assert!(matches!(printable(plain), Cow::Borrowed(text) if text == plain));
+        assert_eq!(aligned(&[vec!["\x1b".into(), "1".into()], vec!["abc".into(), "2".into()]], 1)[1], "abc     2");
     }
 
     #[test]

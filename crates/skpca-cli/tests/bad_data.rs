@@ -127,7 +127,7 @@ fn a_fit_refuses_calls_that_cannot_be_read() {
             "invalid value 'rbf,gamma' for '--kernel <NAME[,k=v…]>': rbf = gamma: expected key=value after the name",
         ),
         ("--support -1", "invalid value '-1' for '--support <M>': invalid digit found in string"),
-        ("--threads 0", "invalid value '0' for '--threads <N>': 0 is not in 1..=65535"),
+        ("--threads 0", "invalid value '0' for '--threads <N>': 0 is not in 1..=1024"),
         ("--memory much", &format!("invalid value 'much' for '--memory <SIZE>': {size}")),
         (
             "--support 5 --fidelity 0.9",

@@ -207,15 +207,15 @@ fn a_reader_that_has_gone_is_no_panic() {
 fn what_is_read_is_never_replaced() {
     let desk = desk();
     desk.ok("fit train.csv --drop class -o model.skpca --support 5");
-    for (words, file) in [
-        ("compare train.csv --drop class -o ./train.csv", "train.csv"),
-        ("compare train.csv --test test.csv --drop class -o test.csv", "test.csv"),
-        ("fit train.csv --drop class -o train.csv", "train.csv"),
-        ("inspect model.skpca --html model.skpca", "model.skpca"),
-        ("score model.skpca train.csv -o train.csv", "train.csv"),
+    for words in [
+        "compare train.csv --drop class -o ./train.csv",
+        "compare train.csv --test test.csv --drop class -o test.csv",
+        "fit train.csv --drop class -o train.csv",
+        "inspect model.skpca --html model.skpca",
+        "score model.skpca train.csv -o train.csv",
     ] {
-        let path = desk.path(file).canonicalize().unwrap();
-        desk.refuses(words, 2, &format!("{}: the output would replace the input", path.display()));
+        let output = words.split(' ').next_back().unwrap();
+        desk.refuses(words, 2, &format!("{output}: the output would replace the input"));
     }
 }
 

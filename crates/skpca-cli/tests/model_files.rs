@@ -57,6 +57,40 @@ fn files_of_another_kind_are_no_models() {
     complaint_of_all(&desk, &[&(64_u64 << 20).to_le_bytes(), &model[8..]].concat(), "a header longer than the file");
 }
 
+/// Such files never end: a test that hangs or fills the memory is how this would fail.
+#[test]
+fn endless_files_are_no_models() {
+    let desk = desk();
+    let model = desk.bytes("model.skpca");
+    let empty = "/dev/zero: not a usable model file: its header is empty; is it a model file?";
+    for words in ["inspect /dev/zero", "score /dev/zero data.csv", "transform /dev/zero data.csv"] {
+        desk.refuses(words, 1, empty);
+    }
+    // A header that is all right, and a gigabyte and more behind it.
+    desk.put("head", &model[..model.len() - 1]);
+    let run = desk.shell("ulimit -v 4000000; cat head /dev/zero 2> /dev/null | { true", "inspect /dev/stdin", "; }");
+    assert_eq!(run.code, 1);
+    let message =
+        "error: /dev/stdin: more than 1.1 GB from what is not a regular file: save the model to a file first\n";
+    assert_eq!(run.stderr, message);
+    let through = desk.shell("cat model.skpca | { true", "inspect /dev/stdin", "; }");
+    assert_eq!((through.code, through.stdout), (0, desk.ok("inspect model.skpca")));
+}
+
+/// A sparse file of a terabyte takes no room on the disk, and must take none in memory.
+#[test]
+fn a_model_larger_than_the_memory_is_refused() {
+    let desk = desk();
+    desk.put("huge.skpca", desk.bytes("model.skpca"));
+    std::fs::OpenOptions::new().write(true).open(desk.path("huge.skpca")).unwrap().set_len(1 << 40).unwrap();
+    for words in ["inspect huge.skpca", "score huge.skpca data.csv"] {
+        let run = desk.run(words);
+        assert_eq!((run.code, run.stdout.as_str()), (1, ""));
+        let start = "error: huge.skpca: this model needs about 3298.5 GB of memory, ";
+        assert!(run.stderr.starts_with(start), "{}", run.stderr);
+    }
+}
+
 #[test]
 fn a_model_cut_anywhere_is_refused() {
     let desk = desk();

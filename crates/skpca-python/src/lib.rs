@@ -1,5 +1,6 @@
 //! Python bindings: arrays in, arrays out, no mathematics. The interpreter's lock is released while we compute.
 
+use std::path::PathBuf;
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
@@ -144,6 +145,12 @@ impl Model {
         let mut bytes = Vec::new();
         format::write(&self.0, &mut bytes).map_err(value_error)?;
         Ok(PyBytes::new(py, &bytes))
+    }
+
+    /// Writes a model file: whole, or not at all.
+    fn save(&self, py: Python<'_>, path: PathBuf) -> PyResult<()> {
+        let written = py.detach(|| skpca_files::write(&path, |to| format::write(&self.0, to)));
+        Ok(written.map_err(|error| std::io::Error::new(error.kind(), format!("{}: {error}", path.display())))?)
     }
 
     /// Reads the bytes of a model file.

@@ -1,7 +1,5 @@
 //! What `compare` says: a table, a sentence, a command line, and the same as JSON.
 
-use std::io::Write;
-
 use serde_json::{Map, Value, json};
 use skpca::{Fit, Model, Scaling, Spec, Target, format};
 
@@ -12,7 +10,7 @@ use crate::arguments::CompareArguments;
 use crate::failure::Failure;
 use crate::inspect::counted;
 use crate::memory;
-use crate::terminal::{Emphasis, aligned, time};
+use crate::terminal::{Screen, aligned, time};
 
 /// A column of the table: its heading, what it means, and what it says of a model.
 pub struct Column {
@@ -118,38 +116,46 @@ pub fn columns(cells: &[Cell]) -> Vec<&'static Column> {
     COLUMNS.iter().filter(known).collect()
 }
 
-pub fn print(out: &mut impl Write, comparison: &Comparison) -> Result<(), Failure> {
-    let emphasis = Emphasis::new();
-    writeln!(out, "{}\n", about(comparison))?;
-    let columns = columns(&comparison.cells);
-    let mut rows = vec![columns.iter().map(|column| column.heading.to_string()).collect::<Vec<_>>()];
-    rows.extend(comparison.cells.iter().map(|cell| columns.iter().map(|column| (column.text)(cell)).collect()));
-    for (i, line) in aligned(&rows, 2).iter().enumerate().take(if comparison.cells.is_empty() { 0 } else { rows.len() })
-    {
-        let chosen = |recommended: &Recommended| recommended.case == comparison.cells[i - 1].case;
-        match i > 0 && comparison.recommended.as_ref().is_some_and(chosen) {
-            true => writeln!(out, "{}", emphasis.green(&format!("* {line}")))?,
-            false if i == 0 => writeln!(out, "{}", emphasis.bold(&format!("  {line}")))?,
-            false => writeln!(out, "  {line}")?,
-        }
+pub fn print(screen: &mut Screen, comparison: &Comparison) -> Result<(), Failure> {
+    screen.line(&about(comparison))?;
+    screen.line("")?;
+    if !comparison.cells.is_empty() {
+        print_cells(screen, comparison)?;
     }
     if !comparison.skipped.is_empty() {
-        writeln!(out, "\nNot in the table:")?;
+        screen.line("")?;
+        screen.line("Not in the table:")?;
         let rows: Vec<Vec<String>> = missing(comparison).into_iter().map(|(what, why)| vec![what, why]).collect();
-        aligned(&rows, 2).iter().try_for_each(|line| writeln!(out, "  {line}"))?;
+        aligned(&rows, 2).iter().try_for_each(|line| screen.line(&format!("  {line}")))?;
     }
     let notes = notes(comparison);
     if !notes.is_empty() {
-        writeln!(out, "\nNotes:")?;
-        notes.iter().try_for_each(|note| writeln!(out, "  {note}"))?;
+        screen.line("")?;
+        screen.line("Notes:")?;
+        notes.iter().try_for_each(|note| screen.line(&format!("  {note}")))?;
     }
+    screen.line("")?;
     let Some(recommended) = &comparison.recommended else {
-        writeln!(out, "\n{NOTHING}")?;
-        return Ok(());
+        return Ok(screen.line(NOTHING)?);
     };
-    writeln!(out, "\n{}", emphasis.bold(&sentence(recommended)))?;
-    writeln!(out, "  {}", comparison.call(recommended))?;
-    writeln!(out, "  {}", python(recommended))?;
+    screen.bold(&sentence(recommended))?;
+    screen.line(&format!("  {}", comparison.call(recommended)))?;
+    Ok(screen.line(&format!("  {}", python(recommended)))?)
+}
+
+/// Every model, the recommended one marked.
+fn print_cells(screen: &mut Screen, comparison: &Comparison) -> Result<(), Failure> {
+    let columns = columns(&comparison.cells);
+    let mut rows = vec![columns.iter().map(|column| column.heading.to_string()).collect::<Vec<_>>()];
+    rows.extend(comparison.cells.iter().map(|cell| columns.iter().map(|column| (column.text)(cell)).collect()));
+    let lines = aligned(&rows, 2);
+    screen.bold(&format!("  {}", lines[0]))?;
+    for (line, cell) in lines[1..].iter().zip(&comparison.cells) {
+        match comparison.recommended.as_ref().is_some_and(|recommended| recommended.case == cell.case) {
+            true => screen.green(&format!("* {line}"))?,
+            false => screen.line(&format!("  {line}"))?,
+        }
+    }
     Ok(())
 }
 

@@ -2,7 +2,7 @@
 
 use std::cell::Cell;
 use std::fs::File;
-use std::io::{self, BufReader, Read, Seek, SeekFrom, Write};
+use std::io::{self, BufReader, Seek, SeekFrom, Write};
 use std::panic::{self, AssertUnwindSafe};
 use std::sync::{Arc, Once};
 
@@ -20,14 +20,10 @@ use parquet::file::properties::WriterProperties;
 
 use super::error::{At, Columns, TableError, check_finite};
 use super::selection::Selection;
-use super::{ReadOptions, Table};
+use super::{ReadOptions, Table, ipc, pages, space};
 
 /// Rows held in columns at a time, besides the table itself.
 const BATCH_ROWS: usize = 8192;
-const ARROW_MAGIC: &[u8] = b"ARROW1";
-/// The magic word is padded with zeros to 8 bytes (C++) or 64 (Rust).
-const ARROW_PADDING: usize = 64;
-const FEATHER_V1_MAGIC: &[u8] = b"FEA1";
 
 /// Reads a Parquet file; columns that are not asked for are not even decoded.
 pub(super) fn read_parquet(file: &str, input: File, options: &ReadOptions) -> Result<Table, TableError> {
@@ -41,49 +37,28 @@ pub(super) fn read_arrow(file: &str, input: File, options: &ReadOptions) -> Resu
 
 fn decode_parquet(file: &str, input: File, options: &ReadOptions) -> Result<Table, TableError> {
     let damaged = |error: &dyn std::error::Error| malformed(file, "Parquet", error);
+    let again = input.try_clone().map_err(|error| damaged(&error))?;
     let builder = ParquetRecordBatchReaderBuilder::try_new(input).map_err(|error| damaged(&error))?;
     let selection = select(file, builder.schema(), options)?;
     let mask = ProjectionMask::roots(builder.parquet_schema(), wanted(&selection));
+    pages::check(again, builder.metadata(), &mask).map_err(|error| damaged(&error))?;
     let reader = builder.with_projection(mask).with_batch_size(BATCH_ROWS).build().map_err(|error| damaged(&error))?;
     collect(selection, reader.map(|batch| batch.map_err(|error| damaged(&error))))
 }
 
 fn decode_arrow(file: &str, mut input: File, options: &ReadOptions) -> Result<Table, TableError> {
     let damaged = |error: &dyn std::error::Error| malformed(file, "Arrow", error);
-    let start = start_of_stream(&mut input).map_err(|error| damaged(&error))?;
+    let stream = ipc::Stream::find(&mut input).map_err(|error| damaged(&error))?;
+    ipc::check(&mut BufReader::new(&input), stream).map_err(|error| damaged(&error))?;
     let open = |projection| {
         let mut input = BufReader::new(&input);
-        input.seek(SeekFrom::Start(start))?;
+        input.seek(SeekFrom::Start(stream.start))?;
         StreamReader::try_new(input, projection)
     };
     let schema = open(None).map_err(|error| damaged(&error))?.schema();
     let selection = select(file, &schema, options)?;
     let reader = open(Some(wanted(&selection))).map_err(|error| damaged(&error))?;
     collect(selection, reader.map(|batch| batch.map_err(|error| damaged(&error))))
-}
-
-/// An Arrow file is a magic word, an Arrow stream, an index and the magic word again. We read the
-/// stream in either case: it comes in order anyway, and its reader, unlike the index's, does not
-/// trust sizes larger than the file.
-fn start_of_stream(input: &mut File) -> io::Result<u64> {
-    let mut head = Vec::new();
-    Read::by_ref(input).take(ARROW_PADDING as u64).read_to_end(&mut head)?;
-    if head.starts_with(FEATHER_V1_MAGIC) {
-        return Err(io::Error::other("it is Feather version 1, expected version 2"));
-    }
-    let Some(padding) = head.strip_prefix(ARROW_MAGIC) else {
-        return Ok(0);
-    };
-    let zeros = padding.iter().take_while(|&&byte| byte == 0).count();
-    input.seek(SeekFrom::End(-(ARROW_MAGIC.len() as i64)))?;
-    let mut tail = Vec::new();
-    input.read_to_end(&mut tail)?;
-    // Without this a file cut between two batches would read as a shorter table.
-    if tail != ARROW_MAGIC {
-        return Err(io::Error::other("it does not end as it should"));
-    }
-    // Down to a multiple of 8, where messages begin: an old one may begin with a zero.
-    Ok((ARROW_MAGIC.len() + zeros) as u64 / 8 * 8)
 }
 
 thread_local! {
@@ -181,7 +156,11 @@ fn collect(
     for batch in batches {
         let batch = batch?;
         let first_row = values.len() / selection.features.len();
-        values.resize(values.len() + batch.num_rows() * selection.features.len(), 0.0);
+        // Before anything is made of it: a column of nothing but nulls claims any number of rows for free.
+        let more = batch.num_rows().saturating_mul(selection.features.len());
+        space::reserve(&mut values, more, &selection.file)?;
+        space::reserve(&mut label, selection.label.map_or(0, |_| batch.num_rows()), &selection.file)?;
+        values.resize(values.len() + more, 0.0);
         for (&index, column) in wanted.iter().zip(batch.columns()) {
             if selection.label == Some(index) {
                 push_label(&mut label, &selection, index, column)?;
@@ -220,8 +199,8 @@ fn push_label(
     column: &ArrayRef,
 ) -> Result<(), TableError> {
     let texts = convert(selection, index, column, &DataType::Utf8)?;
-    label.extend(texts.as_string::<i32>().iter().map(|text| text.unwrap_or_default().to_string()));
-    Ok(())
+    let texts = texts.as_string::<i32>().iter();
+    texts.map(Option::unwrap_or_default).try_for_each(|text| space::push(label, text, &selection.file))
 }
 
 fn convert(selection: &Selection, index: usize, column: &ArrayRef, kind: &DataType) -> Result<ArrayRef, TableError> {

@@ -1,14 +1,14 @@
 //! Text tables: fields between separators, one row per line, quoted fields as in RFC 4180.
 
-use std::io::{self, BufReader, Read, Write};
+use std::io::{self, BufRead, BufReader, Read, Write};
 use std::str;
 
-use csv::{ByteRecord, Terminator};
 use flate2::read::MultiGzDecoder;
 
 use super::error::{At, Columns, Place, TableError};
+use super::quoted::{Record, Records};
 use super::selection::Selection;
-use super::{ReadOptions, Table};
+use super::{ReadOptions, Table, space};
 
 const GZIP_MAGIC: &[u8] = &[0x1f, 0x8b];
 const UTF8_BOM: &[u8] = b"\xef\xbb\xbf";
@@ -21,6 +21,7 @@ const MISSING: &[&str] = &["na", "n/a", "<na>", "nan", "null", "none"];
 pub(super) fn read(file: &str, input: impl Read, separator: u8, options: &ReadOptions) -> Result<Table, TableError> {
     let io_error = |error| TableError::Io { file: file.to_string(), error };
     let text = skip_bom(unpack(input).map_err(io_error)?).map_err(io_error)?;
+    let text: Box<dyn BufRead> = Box::new(BufReader::with_capacity(BUFFER_BYTES, text));
     let mut records = Records::new(file, text, separator);
     if !records.advance()? {
         return Err(TableError::Empty { file: file.to_string() });
@@ -28,7 +29,7 @@ pub(super) fn read(file: &str, input: impl Read, separator: u8, options: &ReadOp
     let columns = if options.header {
         Columns::Named(header(file, &records.record)?)
     } else {
-        Columns::Numbered(records.record.len())
+        Columns::Numbered(records.record.count())
     };
     let mut rows = Rows { selection: Selection::new(file, columns, options)?, values: Vec::new(), label: Vec::new() };
     if !options.header {
@@ -87,70 +88,8 @@ fn peek(input: &mut impl Read, count: usize) -> io::Result<Vec<u8>> {
     Ok(head)
 }
 
-/// The csv reader with exact line numbers, which it does not keep itself once lines are blank.
-///
-/// Only `\n` ends a record and the input is given one more, so that each record takes exactly one
-/// line end besides those inside quotes; any further ones were blank lines. A `\r` before the line
-/// end stays in the last field.
-struct Records<'a> {
-    file: &'a str,
-    reader: csv::Reader<Box<dyn Read + 'a>>,
-    record: ByteRecord,
-    /// Line on which `record` begins, from 1.
-    line: u64,
-    /// First of the blank lines between the previous record and this one.
-    blank: Option<u64>,
-}
-
-impl<'a> Records<'a> {
-    fn new(file: &'a str, text: Box<dyn Read + 'a>, separator: u8) -> Self {
-        let ended: Box<dyn Read + 'a> = Box::new(text.chain(&b"\n"[..]));
-        let reader = csv::ReaderBuilder::new()
-            .has_headers(false)
-            .flexible(true)
-            .delimiter(separator)
-            .terminator(Terminator::Any(b'\n'))
-            .buffer_capacity(BUFFER_BYTES)
-            .from_reader(ended);
-        Records { file, reader, record: ByteRecord::new(), line: 0, blank: None }
-    }
-
-    /// Moves to the next record that is not blank; false at the end.
-    fn advance(&mut self) -> Result<bool, TableError> {
-        self.blank = None;
-        loop {
-            let start = self.reader.position().line();
-            let more = self.reader.read_byte_record(&mut self.record);
-            if !more.map_err(|error| TableError::Io { file: self.file.to_string(), error: plain(error) })? {
-                return Ok(false);
-            }
-            self.line = first_line(self.reader.position().line(), &self.record, start);
-            if self.line > start {
-                self.blank.get_or_insert(start);
-            }
-            if !is_blank(&self.record) {
-                return Ok(true);
-            }
-            self.blank.get_or_insert(self.line);
-        }
-    }
-}
-
-fn first_line(end: u64, record: &ByteRecord, start: u64) -> u64 {
-    if end == start + 1 {
-        return start;
-    }
-    let inside_quotes = record.as_slice().iter().filter(|&&byte| byte == b'\n').count() as u64;
-    end.saturating_sub(1 + inside_quotes)
-}
-
-/// A line of `\r` or spaces. A quoted empty field is a value, though a missing one.
-fn is_blank(record: &ByteRecord) -> bool {
-    record.len() == 1 && !record.as_slice().is_empty() && record.as_slice().trim_ascii().is_empty()
-}
-
-fn header(file: &str, record: &ByteRecord) -> Result<Vec<String>, TableError> {
-    let names = record.iter().enumerate().map(|(index, field)| match str::from_utf8(field.trim_ascii()) {
+fn header(file: &str, record: &Record) -> Result<Vec<String>, TableError> {
+    let names = (0..record.count()).map(|index| match str::from_utf8(record.field(index).trim_ascii()) {
         Ok(name) => Ok(name.to_string()),
         Err(_) => Err(TableError::Malformed {
             file: file.to_string(),
@@ -173,22 +112,31 @@ struct Rows {
 
 impl Rows {
     fn push(&mut self, records: &Records) -> Result<(), TableError> {
-        let (selection, record) = (&self.selection, &records.record);
+        let record = &records.record;
+        self.push_record(record, records.blank).map_err(|error| match (record.line, record.last_line) {
+            (first, last) if last > first => TableError::ManyLines { error: Box::new(error), first, last },
+            _ => error,
+        })
+    }
+
+    fn push_record(&mut self, record: &Record, blank: Option<u64>) -> Result<(), TableError> {
+        let selection = &self.selection;
         let expected = selection.columns.count();
         // In a table of one column a blank line is a row without its value; elsewhere it is only a
         // blank line.
-        if let (1, Some(line)) = (expected, records.blank) {
+        if let (1, Some(line)) = (expected, blank) {
             return Err(TableError::Missing { place: selection.place(At::Line(line), 0) });
         }
-        if record.len() != expected {
-            let (file, line, fields) = (selection.file.clone(), records.line, record.len());
+        if record.count() != expected {
+            let (file, line, fields) = (selection.file.clone(), record.line, record.count());
             return Err(TableError::RaggedLine { file, line, fields, expected });
         }
+        space::reserve(&mut self.values, selection.features.len(), &selection.file)?;
         for &column in &selection.features {
-            self.values.push(number(&record[column], || selection.place(At::Line(records.line), column))?);
+            self.values.push(number(record.field(column), || selection.place(At::Line(record.line), column))?);
         }
         if let Some(column) = selection.label {
-            self.label.push(label(&record[column], column, records)?);
+            space::push(&mut self.label, label(record, column, &selection.file)?, &selection.file)?;
         }
         Ok(())
     }
@@ -211,13 +159,10 @@ fn number(field: &[u8], place: impl FnOnce() -> Place) -> Result<f64, TableError
     }
 }
 
-fn label(field: &[u8], column: usize, records: &Records) -> Result<String, TableError> {
-    let field = field.strip_suffix(b"\r").unwrap_or(field);
-    match str::from_utf8(field) {
-        Ok(text) => Ok(text.to_string()),
-        Err(_) => Err(TableError::Malformed {
-            file: records.file.to_string(),
-            message: format!("line {}, column {column} (from 0): the label is not UTF-8", records.line),
-        }),
-    }
+fn label<'a>(record: &'a Record, column: usize, file: &str) -> Result<&'a str, TableError> {
+    let field = record.field(column);
+    str::from_utf8(field.strip_suffix(b"\r").unwrap_or(field)).map_err(|_| TableError::Malformed {
+        file: file.to_string(),
+        message: format!("line {}, column {column} (from 0): the label is not UTF-8", record.line),
+    })
 }

@@ -4,6 +4,8 @@
 use std::fmt;
 use std::io;
 
+use crate::terminal::printable;
+
 /// The longest stretch of a user's value or column list that a message repeats.
 const SHOWN_CHARACTERS: usize = 60;
 const SHOWN_COLUMNS: usize = 20;
@@ -32,6 +34,12 @@ pub enum TableError {
     DuplicateColumn { file: String, name: String },
     /// `--label` or `--drop` names a column that is not there.
     UnknownColumn { file: String, name: String, columns: Columns },
+    /// A quote that nothing closes: all that follows would be one cell.
+    OpenQuote { file: String, line: u64 },
+    /// Text behind a closing quote: most often a quote is missing before it.
+    StrayQuote { file: String, opened: u64, line: u64 },
+    /// What is wrong with a row of many lines, which quotes make and which may not be meant.
+    ManyLines { error: Box<TableError>, first: u64, last: u64 },
     /// A line with more or fewer fields than the first one.
     RaggedLine { file: String, line: u64, fields: usize, expected: usize },
     /// A typed column (Parquet, Arrow) that does not hold numbers.
@@ -114,6 +122,17 @@ impl fmt::Display for TableError {
             Self::UnknownColumn { file, name, columns } => {
                 write!(out, "{file} has no column '{}'; {}", shorten(name), listing(columns))
             }
+            Self::OpenQuote { file, line } => {
+                write!(out, "{file} line {line}: the quote that opens here is never closed")
+            }
+            Self::StrayQuote { file, opened, line } => write!(
+                out,
+                "{file} line {line}: text follows a closing quote; the quote was opened on line {opened}: \
+                 is one missing, or not written twice?"
+            ),
+            Self::ManyLines { error, first, last } => {
+                write!(out, "{error}; a quoted cell makes one row of lines {first} to {last}: is a quote missing?")
+            }
             Self::RaggedLine { file, line, fields, expected } => {
                 let s = if *fields == 1 { "" } else { "s" };
                 write!(out, "{file} line {line}: {fields} field{s}, expected {expected}")
@@ -164,13 +183,12 @@ pub(super) fn check_finite(value: f64, place: impl FnOnce() -> Place) -> Result<
     }
 }
 
-/// An unclosed quote can make one field of a whole file: never print that.
+/// A quote in the wrong place can make one field of a thousand lines: never print that.
 fn shorten(text: &str) -> String {
-    if text.chars().count() <= SHOWN_CHARACTERS {
-        return text.escape_debug().to_string().replace("\\'", "'").replace("\\\"", "\"");
+    match text.char_indices().nth(SHOWN_CHARACTERS) {
+        None => printable(text).into_owned(),
+        Some((end, _)) => format!("{}…", printable(&text[..end])),
     }
-    let head: String = text.chars().take(SHOWN_CHARACTERS).collect();
-    format!("{}…", shorten(&head))
 }
 
 fn listing(columns: &Columns) -> String {

@@ -6,13 +6,15 @@ use std::io::{self, BufReader, Read, Write};
 
 use super::error::{At, Columns, TableError, check_finite};
 use super::selection::Selection;
-use super::{ReadOptions, Table};
+use super::{ReadOptions, Table, space};
 
 const MAGIC: &[u8] = b"\x93NUMPY";
 /// NumPy itself refuses headers above 10,000 bytes unless told otherwise.
 const HEADER_LIMIT: usize = 1 << 16;
 /// Elements start at a multiple of this many bytes (format specification, version 1.0).
 const ALIGNMENT: usize = 64;
+/// Numbers kept for each column while its place is looked up.
+const PLACES: usize = 4;
 const EXPECTED_TYPES: &str = "expected little-endian f4, f8, i1 to i8, u1 to u8 or bool";
 
 /// Reads an array of one or two dimensions; one dimension is one column.
@@ -24,6 +26,11 @@ pub(super) fn read(file: &str, input: File, options: &ReadOptions) -> Result<Tab
     let (header, start) = read_header(&mut input).map_err(malformed)?;
     let array = Array::parse(&header).map_err(malformed)?;
     array.check_size(bytes.saturating_sub(start)).map_err(malformed)?;
+    if array.rows == 0 {
+        return Err(TableError::NoRows { file: file.to_string() });
+    }
+    // Numbers of 64 bits whatever is in the file, and the columns' places.
+    space::check(file, (array.rows + PLACES).saturating_mul(array.columns).saturating_mul(size_of::<f64>()))?;
     let selection = Selection::new(file, Columns::Numbered(array.columns), options)?;
     array.read(&mut input, selection)
 }
@@ -116,8 +123,13 @@ impl Array {
         for (position, &column) in selection.features.iter().enumerate() {
             feature[column] = Some(position);
         }
-        let mut values = vec![0.0; self.rows * width];
-        let mut label = vec![String::new(); if selection.label.is_some() { self.rows } else { 0 }];
+        let (mut values, mut label) = (Vec::new(), Vec::new());
+        space::reserve(&mut values, self.rows * width, &selection.file)?;
+        values.resize(self.rows * width, 0.0);
+        if selection.label.is_some() {
+            space::reserve(&mut label, self.rows, &selection.file)?;
+            label.resize(self.rows, String::new());
+        }
         for index in 0..self.rows * self.columns {
             let (row, column) = self.position(index);
             let mut cell = [0; 8];

@@ -10,8 +10,8 @@ use tempfile::TempDir;
 
 use super::*;
 
-mod atomic_files;
 mod columnar_files;
+mod mutants;
 mod npy_files;
 
 /// Values whose text form is easy to get wrong.

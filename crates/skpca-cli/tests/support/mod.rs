@@ -55,6 +55,14 @@ impl Desk {
         outcome(self.command(words).output().unwrap())
     }
 
+    /// The program with these words in a shell, after `before` and with `after` behind it.
+    pub fn shell(&self, before: &str, words: &str, after: &str) -> Outcome {
+        let call = format!("{before}; {} {words} {after}", env!("CARGO_BIN_EXE_skpca"));
+        let mut command = Command::new("sh");
+        command.args(["-c", &call]).current_dir(self.directory.path()).stdin(Stdio::null());
+        outcome(command.output().unwrap())
+    }
+
     /// Runs with `input` on standard input.
     pub fn feed(&self, words: &str, input: &[u8]) -> Outcome {
         let mut command = self.command(words);

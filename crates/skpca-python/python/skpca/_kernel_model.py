@@ -1,8 +1,6 @@
 """What every estimator here shares: parameters, fitting, what is known after it, files and pickles."""
 
 import json
-import os
-import tempfile
 import warnings
 from pathlib import Path
 
@@ -124,14 +122,10 @@ class KernelModel(BaseEstimator):
         Parameters
         ----------
         path : str or path-like
-            Where to; an older file is replaced only once the new one is whole.
+            Where to. An older file is replaced only once the new one is whole, and keeps its mode; links are followed.
         """
         check_is_fitted(self)
-        path = Path(path)
-        handle, name = tempfile.mkstemp(dir=path.parent, prefix=path.name)
-        with os.fdopen(handle, "wb") as file:
-            file.write(self._model.to_bytes())
-        os.replace(name, path)
+        self._model.save(path)
 
     @classmethod
     def load(cls, path):

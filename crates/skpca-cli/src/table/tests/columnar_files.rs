@@ -146,6 +146,17 @@ fn truncated_files_are_refused() {
 }
 
 #[test]
+fn a_dictionary_that_claims_more_values_than_it_has() {
+    let values = (0..300).map(f64::from).map(Some).collect::<Vec<_>>();
+    let mut bytes = parquet_bytes(&batch(vec![("x", floats(&values))]));
+    // Number of values, an i32 in zigzag form, and the encoding PLAIN: the first is raised to the most two bytes hold.
+    let at = bytes.windows(5).position(|window| window == [0x15, 0xd8, 0x04, 0x15, 0x00]).unwrap();
+    bytes[at + 2] = 0x7f;
+    let message = read_bytes("a.parquet", &bytes, &ReadOptions::default()).unwrap_err();
+    assert!(message.ends_with("a dictionary with fewer values than it claims"), "{message}");
+}
+
+#[test]
 fn damaged_bytes_never_panic() {
     let whole = batch(vec![("x", floats(&[None, Some(2.0)]))]);
     for (name, bytes) in files(&whole) {

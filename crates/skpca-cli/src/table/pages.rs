@@ -1,0 +1,139 @@
+//! Parquet pages, looked at before they are decoded.
+//!
+//! The parquet crate (60.1) takes memory for what a page's header claims, which may be gigabytes that are not there; where the
+//! system has none to give, that ends the process. So the claims are checked first: headers only, and the few pages that hold
+//! dictionaries.
+
+use std::fs::File;
+use std::io::Read;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use bytes::Bytes;
+use parquet::arrow::ProjectionMask;
+use parquet::basic::Type;
+use parquet::column::page::{Page, PageReader};
+use parquet::errors::{ParquetError, Result};
+use parquet::file::metadata::{ColumnChunkMetaData, ParquetMetaData};
+use parquet::file::reader::{ChunkReader, Length};
+use parquet::file::serialized_reader::SerializedPageReader;
+
+use crate::memory;
+
+/// Type, size when unpacked and size as stored: an `i32` of at most five bytes and a byte before it, each.
+const HEADER_START: u64 = 18;
+/// Compact thrift: the field after the last one, an `i32`.
+const NEXT_I32: u8 = 0x15;
+
+/// Checks the pages of the columns in `mask`.
+pub(super) fn check(input: File, metadata: &ParquetMetaData, mask: &ProjectionMask) -> Result<()> {
+    let input = Arc::new(Watched { file: input, last: AtomicU64::new(0) });
+    for group in metadata.row_groups() {
+        let rows = usize::try_from(group.num_rows()).map_err(|_| wrong("a negative number of rows"))?;
+        for (_, column) in group.columns().iter().enumerate().filter(|(leaf, _)| mask.leaf_included(*leaf)) {
+            check_column(&input, column, rows)?;
+        }
+    }
+    Ok(())
+}
+
+fn check_column(input: &Arc<Watched>, column: &ColumnChunkMetaData, rows: usize) -> Result<()> {
+    let mut pages = SerializedPageReader::new(input.clone(), column, rows, None)?;
+    while let Some(page) = pages.peek_next_page()? {
+        // The header that was looked at is what was read last.
+        let size = input.unpacked()?.ok_or_else(|| wrong("a page without a size"))?;
+        memory::check("a page", size, "").map_err(|why| wrong(&why))?;
+        if !page.is_dict {
+            pages.skip_next_page()?;
+        } else if let Some(Page::DictionaryPage { buf, num_values, .. }) = pages.get_next_page()? {
+            let bits = least_bits(column).saturating_mul(num_values as usize);
+            if bits > buf.len().saturating_mul(8) {
+                return Err(wrong("a dictionary with fewer values than it claims"));
+            }
+        }
+    }
+    Ok(())
+}
+
+/// What a value takes at least in a dictionary.
+fn least_bits(column: &ColumnChunkMetaData) -> usize {
+    match column.column_type() {
+        Type::BOOLEAN => 1,
+        Type::INT32 | Type::FLOAT | Type::BYTE_ARRAY => 32,
+        Type::INT64 | Type::DOUBLE => 64,
+        Type::INT96 => 96,
+        Type::FIXED_LEN_BYTE_ARRAY => 8 * usize::try_from(column.column_descr().type_length()).unwrap_or(0).max(1),
+    }
+}
+
+/// A file that knows where it was read last.
+struct Watched {
+    file: File,
+    last: AtomicU64,
+}
+
+impl Watched {
+    /// The size that the page whose header was read last claims to have when it is unpacked.
+    fn unpacked(&self) -> Result<Option<usize>> {
+        let mut header = Vec::new();
+        self.file.get_read(self.last.load(Ordering::Relaxed))?.take(HEADER_START).read_to_end(&mut header)?;
+        Ok(unpacked(&header))
+    }
+}
+
+impl Length for Watched {
+    fn len(&self) -> u64 {
+        Length::len(&self.file)
+    }
+}
+
+impl ChunkReader for Watched {
+    type T = <File as ChunkReader>::T;
+
+    fn get_read(&self, start: u64) -> Result<Self::T> {
+        self.last.store(start, Ordering::Relaxed);
+        self.file.get_read(start)
+    }
+
+    fn get_bytes(&self, start: u64, length: usize) -> Result<Bytes> {
+        if start.saturating_add(length as u64) > Length::len(self) {
+            return Err(wrong("a page ends behind the end of the file"));
+        }
+        self.file.get_bytes(start, length)
+    }
+}
+
+/// The size from the beginning of a header: its second field, since it must be there and fields come in order.
+fn unpacked(header: &[u8]) -> Option<usize> {
+    let (_, rest) = number(header.strip_prefix(&[NEXT_I32])?)?;
+    let (size, _) = number(rest.strip_prefix(&[NEXT_I32])?)?;
+    usize::try_from(size).ok()
+}
+
+/// A number in compact thrift: seven bits a byte, lowest first, the sign in the lowest bit.
+fn number(bytes: &[u8]) -> Option<(i64, &[u8])> {
+    let length = bytes.iter().take(10).position(|byte| byte & 0x80 == 0)? + 1;
+    let (number, rest) = bytes.split_at(length);
+    let value = number.iter().rev().fold(0_u64, |value, byte| value << 7 | u64::from(byte & 0x7f));
+    Some(((value >> 1) as i64 ^ -((value & 1) as i64), rest))
+}
+
+fn wrong(why: &str) -> ParquetError {
+    ParquetError::General(why.to_string())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn sizes_in_the_header_of_a_page() {
+        let largest = [NEXT_I32, 0, NEXT_I32, 0xfe, 0xff, 0xff, 0xff, 0x0f, NEXT_I32, 2];
+        assert_eq!(unpacked(&largest), Some(i32::MAX as usize));
+        assert_eq!(unpacked(&[NEXT_I32, 4, NEXT_I32, 0x80, 0x01]), Some(64));
+        assert_eq!(unpacked(&[NEXT_I32, 4, NEXT_I32, 1]), None, "negative");
+        for end in 0..8 {
+            assert_eq!(unpacked(&largest[..end]), None, "{end}");
+        }
+    }
+}

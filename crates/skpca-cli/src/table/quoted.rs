@@ -1,0 +1,199 @@
+//! Fields between separators, quoted as in RFC 4180: what a reader must know not to lose a row.
+//!
+//! ```text
+//!                 separator, line end: the field ends
+//!            ┌─────────────────────────────────────────┐
+//! Start ─ any ─► Plain                              next field
+//!   └──── " ───► Quoted ─ " ─► Closed ─ separator, line end
+//!                  ▲             │ └─ blanks: left out; other text: an error
+//!                  └───── " ─────┘ a quote that was written twice
+//! ```
+//!
+//! Not the csv crate's reader: it takes a quote that is open at the end, and text behind a closing quote, for a cell like
+//! any other. Both are how rows vanish into a cell that nobody looks at.
+
+use std::io::{self, BufRead};
+
+use super::error::TableError;
+use super::space;
+
+/// A longer record is no row of a table, whatever the memory.
+const RECORD_LIMIT: usize = 1 << 30;
+
+/// The records of a text, one at a time.
+pub(super) struct Records<'a> {
+    input: Box<dyn BufRead + 'a>,
+    pub record: Record,
+    /// First of the blank lines between the previous record and this one.
+    pub blank: Option<u64>,
+}
+
+/// A row of fields, and where it stands.
+pub(super) struct Record {
+    file: String,
+    separator: u8,
+    state: State,
+    /// The fields, one after the other.
+    text: Vec<u8>,
+    /// Where each field ends in `text`.
+    ends: Vec<usize>,
+    /// Whether any field has quotes.
+    quoted: bool,
+    /// Line on which the record begins, from 1.
+    pub line: u64,
+    /// Line on which it ends; while it is read, the line of the next byte.
+    pub last_line: u64,
+}
+
+#[derive(Clone, Copy, PartialEq)]
+enum State {
+    Start,
+    Plain,
+    Quoted { opened: u64 },
+    Closed { opened: u64 },
+}
+
+impl<'a> Records<'a> {
+    pub fn new(file: &str, input: Box<dyn BufRead + 'a>, separator: u8) -> Self {
+        let (text, ends) = (Vec::new(), Vec::new());
+        let (file, state) = (file.to_string(), State::Start);
+        let record = Record { file, separator, state, text, ends, quoted: false, line: 0, last_line: 0 };
+        Records { input, record, blank: None }
+    }
+
+    /// Moves to the next record that is not blank; false at the end.
+    pub fn advance(&mut self) -> Result<bool, TableError> {
+        self.blank = None;
+        while self.read()? {
+            if !self.record.is_blank() {
+                return Ok(true);
+            }
+            self.blank.get_or_insert(self.record.line);
+        }
+        Ok(false)
+    }
+
+    /// Reads a record; false at the end.
+    fn read(&mut self) -> Result<bool, TableError> {
+        self.record.begin();
+        loop {
+            let chunk = match self.input.fill_buf() {
+                Err(error) if error.kind() == io::ErrorKind::Interrupted => continue,
+                Err(error) => return Err(TableError::Io { file: self.record.file.clone(), error }),
+                Ok([]) => return self.record.end(),
+                Ok(chunk) => chunk,
+            };
+            let (used, whole) = self.record.take(chunk)?;
+            self.input.consume(used);
+            if whole {
+                return Ok(true);
+            }
+        }
+    }
+}
+
+impl Record {
+    pub fn count(&self) -> usize {
+        self.ends.len()
+    }
+
+    pub fn field(&self, index: usize) -> &[u8] {
+        let start = if index == 0 { 0 } else { self.ends[index - 1] };
+        &self.text[start..self.ends[index]]
+    }
+
+    /// A line of nothing, `\r` or spaces. A quoted empty field is a value, though a missing one.
+    fn is_blank(&self) -> bool {
+        self.count() == 1 && !self.quoted && self.text.trim_ascii().is_empty()
+    }
+
+    fn begin(&mut self) {
+        self.text.clear();
+        self.ends.clear();
+        (self.state, self.quoted) = (State::Start, false);
+        self.line = self.last_line + 1;
+        self.last_line = self.line;
+    }
+
+    /// Takes what belongs to the record from the head of `chunk`: how many bytes, and whether the record is whole.
+    fn take(&mut self, chunk: &[u8]) -> Result<(usize, bool), TableError> {
+        if self.text.len() > RECORD_LIMIT {
+            let message = format!("line {} is longer than a gigabyte: is it a table?", self.line);
+            return Err(TableError::Malformed { file: self.file.clone(), message });
+        }
+        space::reserve(&mut self.text, chunk.len(), &self.file)?;
+        space::reserve(&mut self.ends, chunk.len() + 1, &self.file)?;
+        let mut at = 0;
+        while at < chunk.len() {
+            let rest = &chunk[at..];
+            match self.state {
+                State::Start if rest[0] == b'"' => {
+                    self.quoted = true;
+                    self.state = State::Quoted { opened: self.last_line };
+                    at += 1;
+                }
+                State::Start | State::Plain => {
+                    let length = rest.iter().position(|&byte| self.ends_field(byte)).unwrap_or(rest.len());
+                    self.text.extend_from_slice(&rest[..length]);
+                    self.state = State::Plain;
+                    at += (length + 1).min(rest.len());
+                    if length < rest.len() && self.end_field(rest[length]) {
+                        return Ok((at, true));
+                    }
+                }
+                State::Quoted { opened } => {
+                    let length = rest.iter().position(|&byte| byte == b'"').unwrap_or(rest.len());
+                    self.text.extend_from_slice(&rest[..length]);
+                    self.last_line += rest[..length].iter().filter(|&&byte| byte == b'\n').count() as u64;
+                    at += (length + 1).min(rest.len());
+                    if length < rest.len() {
+                        self.state = State::Closed { opened };
+                    }
+                }
+                State::Closed { opened } => {
+                    at += 1;
+                    match rest[0] {
+                        b'"' => {
+                            self.text.push(b'"');
+                            self.state = State::Quoted { opened };
+                        }
+                        byte if self.ends_field(byte) => {
+                            if self.end_field(byte) {
+                                return Ok((at, true));
+                            }
+                        }
+                        b' ' | b'\t' | b'\r' => {}
+                        _ => {
+                            let (file, line) = (self.file.clone(), self.last_line);
+                            return Err(TableError::StrayQuote { file, opened, line });
+                        }
+                    }
+                }
+            }
+        }
+        Ok((at, false))
+    }
+
+    fn ends_field(&self, byte: u8) -> bool {
+        byte == self.separator || byte == b'\n'
+    }
+
+    /// Ends a field; true if the record ends too.
+    fn end_field(&mut self, byte: u8) -> bool {
+        self.ends.push(self.text.len());
+        self.state = State::Start;
+        byte == b'\n'
+    }
+
+    /// At the end of the text: the last line may lack its own. False if there is no record.
+    fn end(&mut self) -> Result<bool, TableError> {
+        match self.state {
+            State::Quoted { opened } => Err(TableError::OpenQuote { file: self.file.clone(), line: opened }),
+            State::Start if self.ends.is_empty() => Ok(false),
+            _ => {
+                self.end_field(b'\n');
+                Ok(true)
+            }
+        }
+    }
+}

@@ -1,0 +1,47 @@
+//! Memory for tables, asked for before it is taken: where there is none, a `Vec` that grows would end the process.
+
+use super::error::TableError;
+use crate::memory;
+
+const ADVICE: &str = ": take fewer rows, or fewer columns with --drop";
+
+/// Makes room for `more` elements: twice what there is so that growing stays cheap, or an eighth more where memory is scarce.
+pub(super) fn reserve<T>(vec: &mut Vec<T>, more: usize, file: &str) -> Result<(), TableError> {
+    let (needed, capacity) = (vec.len().saturating_add(more), vec.capacity());
+    if needed <= capacity {
+        return Ok(());
+    }
+    let twice = needed.max(capacity.saturating_mul(2));
+    let eighth = needed.max(capacity.saturating_add(capacity / 8));
+    grow(vec, twice, file).or_else(|_| grow(vec, eighth, file))
+}
+
+/// What is there already need not be free a second time: systems move large blocks without a copy.
+fn grow<T>(vec: &mut Vec<T>, capacity: usize, file: &str) -> Result<(), TableError> {
+    let size = |elements: usize| elements.saturating_mul(size_of::<T>());
+    check(file, size(capacity - vec.capacity()))?;
+    vec.try_reserve_exact(capacity - vec.len()).map_err(|_| {
+        let message = format!("this table needs about {} of memory, more than there is", memory::text(size(capacity)));
+        too_large(file, message + ADVICE)
+    })
+}
+
+/// Refuses what cannot fit.
+pub(super) fn check(file: &str, bytes: usize) -> Result<(), TableError> {
+    memory::check("this table", bytes, ADVICE).map_err(|message| too_large(file, message))
+}
+
+/// Adds a copy of `text`.
+pub(super) fn push(texts: &mut Vec<String>, text: &str, file: &str) -> Result<(), TableError> {
+    reserve(texts, 1, file)?;
+    let mut copy = String::new();
+    check(file, text.len())?;
+    copy.try_reserve_exact(text.len()).map_err(|error| too_large(file, error.to_string()))?;
+    copy.push_str(text);
+    texts.push(copy);
+    Ok(())
+}
+
+fn too_large(file: &str, message: String) -> TableError {
+    TableError::Malformed { file: file.to_string(), message }
+}

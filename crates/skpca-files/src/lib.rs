@@ -1,0 +1,128 @@
+//! How the program and the Python package write files: whole or not at all.
+//!
+//! ```text
+//! target ── follow links ──► regular, or not there: temporary file beside it ── fill ── sync ── rename onto it
+//!                            pipe or device:        written directly
+//!                            directory, read-only:  refused
+//! ```
+//!
+//! A process that is killed leaves `.skpca-XXXXXX.tmp` behind: such a file belongs to no running program once it is older
+//! than the run, and may be deleted.
+
+#![forbid(unsafe_code)]
+
+use std::fs::{self, File, Metadata, OpenOptions};
+use std::io::{self, BufWriter};
+use std::path::{Path, PathBuf};
+
+/// How the names of temporary files begin.
+pub const PREFIX: &str = ".skpca-";
+/// How the names of temporary files end.
+pub const SUFFIX: &str = ".tmp";
+/// Symbolic links that may point to each other before we call them a loop, as on Linux.
+const LINKS: usize = 40;
+const BUFFER_BYTES: usize = 1 << 16;
+
+/// Writes a file through `fill`. If anything fails, a file that was there before stays as it was, and nothing else is left.
+///
+/// An existing file keeps its mode; a new one gets the default of the process (0666 without the umask). A symbolic link
+/// stays, and the file that it points to is replaced. Read-only files are refused. Pipes and devices are written directly.
+pub fn write(path: &Path, fill: impl FnOnce(&mut BufWriter<File>) -> io::Result<()>) -> io::Result<()> {
+    let target = follow(path)?;
+    let previous = check_target(&target)?;
+    if previous.as_ref().is_some_and(|previous| !previous.is_file()) {
+        return fill_file(OpenOptions::new().write(true).open(&target)?, fill).map(drop);
+    }
+    let (file, temporary) = create_beside(&target)?.into_parts();
+    if let Some(previous) = previous {
+        adopt(&file, &previous)?;
+    }
+    fill_file(file, fill)?.sync_all()?;
+    temporary.persist(&target).map_err(|error| error.error)
+}
+
+/// Whether [`write()`] could work: worth asking before a long computation.
+pub fn check(path: &Path) -> io::Result<()> {
+    let target = follow(path)?;
+    match check_target(&target)? {
+        Some(previous) if !previous.is_file() => Ok(()),
+        _ => create_beside(&target).map(drop),
+    }
+}
+
+/// The file that `path` stands for once its links are followed, whether it exists or not.
+fn follow(path: &Path) -> io::Result<PathBuf> {
+    let mut target = path.to_path_buf();
+    for _ in 0..LINKS {
+        match fs::read_link(&target) {
+            // Standard output, say: if it is a pipe, what the link reads as is no path, but the link can be opened.
+            Ok(_) if target.starts_with("/proc") => return fs::canonicalize(&target).or(Ok(target)),
+            Ok(next) => target = directory(&target).join(next),
+            Err(_) => return Ok(target),
+        }
+    }
+    Err(io::Error::other("too many symbolic links"))
+}
+
+/// What is there already, if it may be written.
+fn check_target(target: &Path) -> io::Result<Option<Metadata>> {
+    let previous = match fs::metadata(target) {
+        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
+        other => other?,
+    };
+    if previous.is_dir() {
+        return Err(io::ErrorKind::IsADirectory.into());
+    }
+    if previous.is_file() {
+        // The rename would succeed all the same, and so would opening it as the superuser.
+        if previous.permissions().readonly() {
+            return Err(io::Error::new(io::ErrorKind::PermissionDenied, "the file is read-only"));
+        }
+        OpenOptions::new().write(true).open(target)?;
+    }
+    Ok(Some(previous))
+}
+
+fn directory(target: &Path) -> &Path {
+    target.parent().filter(|parent| !parent.as_os_str().is_empty()).unwrap_or(Path::new("."))
+}
+
+fn create_beside(target: &Path) -> io::Result<tempfile::NamedTempFile> {
+    fs::metadata(directory(target))?;
+    let mut builder = tempfile::Builder::new();
+    builder.prefix(PREFIX).suffix(SUFFIX);
+    #[cfg(unix)]
+    {
+        use std::os::unix::fs::PermissionsExt;
+        // The umask is taken off; by default nobody else could read the file.
+        builder.permissions(fs::Permissions::from_mode(0o666));
+    }
+    let named = |error: io::Error| {
+        io::Error::new(error.kind(), format!("no file can be made in its directory: {}", plain(&error)))
+    };
+    builder.tempfile_in(directory(target)).map_err(named)
+}
+
+/// The system's words: tempfile adds the path of its own file, which means nothing to the user.
+fn plain(error: &io::Error) -> String {
+    error.raw_os_error().map_or_else(|| error.kind().to_string(), |code| io::Error::from_raw_os_error(code).to_string())
+}
+
+/// Gives the new file the mode of the old one, and its owner as far as we are allowed to.
+fn adopt(file: &File, previous: &Metadata) -> io::Result<()> {
+    #[cfg(unix)]
+    {
+        use std::os::unix::fs::{MetadataExt, fchown};
+        let own = file.metadata()?;
+        if (own.uid(), own.gid()) != (previous.uid(), previous.gid()) {
+            let _ = fchown(file, Some(previous.uid()), Some(previous.gid()));
+        }
+    }
+    file.set_permissions(previous.permissions())
+}
+
+fn fill_file(file: File, fill: impl FnOnce(&mut BufWriter<File>) -> io::Result<()>) -> io::Result<File> {
+    let mut output = BufWriter::with_capacity(BUFFER_BYTES, file);
+    fill(&mut output)?;
+    output.into_inner().map_err(|error| error.into_error())
+}
