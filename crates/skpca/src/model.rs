@@ -362,7 +362,7 @@ fn enough(asked: Precision, loss: f64) -> Precision {
 /// ```text
 /// error of a value      δ = 2⁻²⁴ κ (2 + spread)        κ = max k(z, z);  values are rounded, and so is what goes into them
 /// of a feature          3 δ ‖a‖₂                       roundings are independent: three standard deviations of their sum
-/// of a score            2 · 3 δ (‖β‖₂ + √Σ_k λ_k ‖a_k‖²)
+/// of a score            2 · 3 δ (‖β‖₂ + 3 √Σ_k λ_k ‖a_k‖²)     features of up to three standard deviations
 /// ```
 ///
 /// Coefficients are large where points are nearly dependent, variances small where the kernel hardly varies: then the
@@ -392,7 +392,7 @@ impl Loss {
         let along: f64 = a.col_iter().zip(variances()).map(|(a, variance)| variance * a.squared_norm_l2()).sum();
         let beta: f64 = parts.mean.iter().map(|b| b * b).sum();
         let mean_score = (parts.total_variance - parts.captured).max(f64::MIN_POSITIVE);
-        let scores = 2.0 * (beta.sqrt() + along.sqrt()) / mean_score;
+        let scores = 2.0 * (beta.sqrt() + 3.0 * along.sqrt()) / mean_score;
         Loss { features: 3.0 * value * features, scores: 3.0 * value * scores }
     }
 }
