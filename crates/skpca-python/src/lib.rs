@@ -1,24 +1,25 @@
 //! Python bindings: arrays in, arrays out, no mathematics. The interpreter's lock is released while we compute.
 
+mod arrays;
+
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
 use numpy::ndarray::Array2;
-use numpy::{IntoPyArray, PyArray1, PyArray2, PyReadonlyArray1, PyReadonlyArray2, PyUntypedArrayMethods};
+use numpy::{IntoPyArray, PyArray1, PyArray2};
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyDict};
 use skpca::{Basis, Error, Fit, Labels, Points, Precision, Spec, Target, Watch, format};
 
+use crate::arrays::{Classes, Table, Vector};
+
 fn value_error(error: impl std::fmt::Display) -> PyErr {
     PyValueError::new_err(error.to_string())
 }
 
-/// Borrows a C-contiguous array; anything else was copied by the caller before.
-fn points<'a>(x: &'a PyReadonlyArray2<'_, f64>) -> PyResult<Points<'a>> {
-    let columns = x.shape()[1];
-    let values = x.as_slice().map_err(|_| value_error("expected a C-contiguous array"))?;
-    Points::new(columns, values).map_err(value_error)
+fn points<'a>(x: &'a Table) -> PyResult<Points<'a>> {
+    Points::new(x.columns(), x.values()).map_err(value_error)
 }
 
 /// A name, a command-line spelling or a JSON object.
@@ -41,7 +42,7 @@ fn rows<'py>(py: Python<'py>, values: Vec<f64>, columns: usize) -> PyResult<Boun
 /// One number a row of x, computed without the lock.
 fn one_a_row<'py>(
     py: Python<'py>,
-    x: &PyReadonlyArray2<'py, f64>,
+    x: &Table,
     each: impl Fn(&Points) -> Result<Vec<f64>, Error> + Send + Sync,
 ) -> PyResult<Bound<'py, PyArray1<f64>>> {
     let points = points(x)?;
@@ -56,12 +57,7 @@ struct Model(skpca::Model);
 impl Model {
     /// Features of the rows of x.
     #[pyo3(signature = (x, single = false))]
-    fn transform<'py>(
-        &self,
-        py: Python<'py>,
-        x: PyReadonlyArray2<'py, f64>,
-        single: bool,
-    ) -> PyResult<Bound<'py, PyArray2<f64>>> {
+    fn transform<'py>(&self, py: Python<'py>, x: Table<'py>, single: bool) -> PyResult<Bound<'py, PyArray2<f64>>> {
         let points = points(&x)?;
         let out = py.detach(|| self.0.transform(&points, precision(single))).map_err(value_error)?;
         rows(py, out, self.0.q())
@@ -69,41 +65,27 @@ impl Model {
 
     /// Novelty scores of the rows of x, higher is more novel.
     #[pyo3(signature = (x, single = false))]
-    fn score<'py>(
-        &self,
-        py: Python<'py>,
-        x: PyReadonlyArray2<'py, f64>,
-        single: bool,
-    ) -> PyResult<Bound<'py, PyArray1<f64>>> {
+    fn score<'py>(&self, py: Python<'py>, x: Table<'py>, single: bool) -> PyResult<Bound<'py, PyArray1<f64>>> {
         one_a_row(py, &x, |points| self.0.score(points, precision(single)))
     }
 
     /// Log-likelihood of the rows of x; models of the method likelihood only.
     #[pyo3(signature = (x, single = false))]
-    fn log_likelihood<'py>(
-        &self,
-        py: Python<'py>,
-        x: PyReadonlyArray2<'py, f64>,
-        single: bool,
-    ) -> PyResult<Bound<'py, PyArray1<f64>>> {
+    fn log_likelihood<'py>(&self, py: Python<'py>, x: Table<'py>, single: bool) -> PyResult<Bound<'py, PyArray1<f64>>> {
         one_a_row(py, &x, |points| self.0.log_likelihood(points, precision(single)))
     }
 
     /// How the score of each row of x changes with each of its inputs.
-    fn score_gradient<'py>(
-        &self,
-        py: Python<'py>,
-        x: PyReadonlyArray2<'py, f64>,
-    ) -> PyResult<Bound<'py, PyArray2<f64>>> {
+    fn score_gradient<'py>(&self, py: Python<'py>, x: Table<'py>) -> PyResult<Bound<'py, PyArray2<f64>>> {
         let points = points(&x)?;
         let out = py.detach(|| self.0.score_gradient(&points)).map_err(value_error)?;
         rows(py, out, points.d())
     }
 
     /// The share of training rows that score at least as high as each of these scores.
-    fn p_values<'py>(&self, py: Python<'py>, scores: PyReadonlyArray1<'py, f64>) -> Bound<'py, PyArray1<f64>> {
+    fn p_values<'py>(&self, py: Python<'py>, scores: Vector<'py>) -> Bound<'py, PyArray1<f64>> {
         let known = &self.0.parts().scores;
-        scores.as_array().iter().map(|score| known.p_value(*score)).collect::<Vec<f64>>().into_pyarray(py)
+        scores.values().iter().map(|score| known.p_value(*score)).collect::<Vec<f64>>().into_pyarray(py)
     }
 
     /// What is stored, as arrays: support (m × d, scaled), coefficients (m × q), means, mean, variances, shift, scale, and
@@ -189,7 +171,7 @@ impl Watch for Listener {
 #[allow(clippy::too_many_arguments)]
 fn fit(
     py: Python<'_>,
-    x: PyReadonlyArray2<'_, f64>,
+    x: Table<'_>,
     method: &str,
     kernel: &str,
     components: Option<usize>,
@@ -199,7 +181,7 @@ fn fit(
     scaling: &str,
     quantile: f64,
     seed: u64,
-    labels: Option<PyReadonlyArray1<'_, i64>>,
+    labels: Option<Classes<'_>>,
     names: Option<Vec<String>>,
     progress: Option<Py<PyAny>>,
 ) -> PyResult<Model> {
@@ -219,7 +201,7 @@ fn fit(
         seed,
     };
     let points = points(&x)?;
-    let labels = labels.map(|labels| Labels::new(labels.as_array())).transpose().map_err(value_error)?;
+    let labels = labels.as_ref().map(|labels| Labels::new(labels.values())).transpose().map_err(value_error)?;
     let listener = Listener { progress, last: Mutex::new(Instant::now()), raised: Mutex::new(None) };
     let run = || match &labels {
         Some(labels) => fit.run_labelled(&points, labels, names.clone(), &listener),
@@ -234,13 +216,8 @@ fn fit(
 
 /// K(X, Z).
 #[pyfunction]
-fn kernel<'py>(
-    py: Python<'py>,
-    spec_text: &str,
-    x: PyReadonlyArray2<'py, f64>,
-    z: PyReadonlyArray2<'py, f64>,
-) -> PyResult<Bound<'py, PyArray2<f64>>> {
-    let identity = faer::Mat::identity(z.shape()[0], z.shape()[0]);
+fn kernel<'py>(py: Python<'py>, spec_text: &str, x: Table<'py>, z: Table<'py>) -> PyResult<Bound<'py, PyArray2<f64>>> {
+    let identity = faer::Mat::identity(z.rows(), z.rows());
     multiply(py, spec_text, &x, &z, identity, false)
 }
 
@@ -250,16 +227,15 @@ fn kernel<'py>(
 fn product<'py>(
     py: Python<'py>,
     spec_text: &str,
-    x: PyReadonlyArray2<'py, f64>,
-    z: PyReadonlyArray2<'py, f64>,
-    a: PyReadonlyArray2<'py, f64>,
+    x: Table<'py>,
+    z: Table<'py>,
+    a: Table<'py>,
     single: bool,
 ) -> PyResult<Bound<'py, PyArray2<f64>>> {
-    if a.shape()[0] != z.shape()[0] {
-        return Err(value_error("a needs one row a row of z"));
+    if a.rows() != z.rows() {
+        return Err(value_error(format!("a has {} rows, expected one per row of z: {}", a.rows(), z.rows())));
     }
-    let view = a.as_array();
-    let weights = faer::Mat::from_fn(view.nrows(), view.ncols(), |i, j| view[(i, j)]);
+    let weights = faer::Mat::from_fn(a.rows(), a.columns(), |i, j| a.values()[i * a.columns() + j]);
     multiply(py, spec_text, &x, &z, weights, single)
 }
 
@@ -272,8 +248,8 @@ fn multiply_adds(py: Python<'_>, single: bool, rounds: usize) -> u64 {
 fn multiply<'py>(
     py: Python<'py>,
     spec_text: &str,
-    x: &PyReadonlyArray2<'py, f64>,
-    z: &PyReadonlyArray2<'py, f64>,
+    x: &Table,
+    z: &Table,
     a: faer::Mat<f64>,
     single: bool,
 ) -> PyResult<Bound<'py, PyArray2<f64>>> {

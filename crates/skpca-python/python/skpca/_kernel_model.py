@@ -81,19 +81,30 @@ class KernelModel(BaseEstimator):
 
     def _training(self, X, y):
         """Checked rows, and the number of each row's class where labels matter."""
-        checks = dict(accept_sparse="csr", dtype=[np.float64, np.float32], order="C", ensure_min_samples=2)
+        checks = dict(ensure_min_samples=2)
         if not _spec.labelled(self):
-            return double(validate_data(self, X, **checks)), None
-        X, y = validate_data(self, X, y, **checks)
+            return double(self._checked(X, **checks)), None
+        X, y = self._checked(X, y=y, **checks)
         check_classification_targets(y)
         return double(X), np.unique(y, return_inverse=True)[1].astype(np.int64, copy=False)
 
     def _queries(self, X):
         """Checked rows of new data, in the type they came in."""
         check_is_fitted(self)
-        checks = dict(accept_sparse="csr", dtype=[np.float64, np.float32], order="C")
         # The core looks for NaN itself, and looking costs as much as fifteen kernel values.
-        return validate_data(self, X, reset=False, ensure_all_finite=_given.is_given(self.kernel), **checks)
+        return self._checked(X, reset=False, ensure_all_finite=_given.is_given(self.kernel))
+
+    def _checked(self, X, **checks):
+        """Rows in C order, dense or sparse, float32 where they came so."""
+        if np.ma.is_masked(X):
+            raise ValueError("values of X are masked: fill them, or leave their rows out")
+        dtype = getattr(X, "dtype", None)
+        if getattr(dtype, "kind", "O") not in "biufcO":
+            raise ValueError(f"X: expected real numbers, found an array of type {dtype}")
+        try:
+            return validate_data(self, X, accept_sparse="csr", dtype=[np.float64, np.float32], order="C", **checks)
+        except OverflowError as error:
+            raise ValueError(f"X: expected real numbers: {error}") from error
 
     def _adopt(self, model):
         """Keeps a model, and says what it is."""
