@@ -1,9 +1,8 @@
 //! Python bindings: arrays in, arrays out, no mathematics. The interpreter's lock is released while we compute.
 
 mod arrays;
-
-use std::sync::{Arc, Mutex};
-use std::time::{Duration, Instant};
+mod progress;
+mod threads;
 
 use numpy::ndarray::Array2;
 use numpy::{IntoPyArray, PyArray1, PyArray2};
@@ -18,8 +17,16 @@ fn value_error(error: impl std::fmt::Display) -> PyErr {
     PyValueError::new_err(error.to_string())
 }
 
-fn points<'a>(x: &'a Table) -> PyResult<Points<'a>> {
-    Points::new(x.columns(), x.values()).map_err(value_error)
+/// What `work` finds on our threads and without the interpreter's lock. Whatever may use threads goes through here.
+fn compute<T: Send>(py: Python<'_>, work: impl FnOnce() -> Result<T, Error> + Send) -> PyResult<T> {
+    let pool = threads::pool(py)?;
+    py.detach(|| pool.install(work)).map_err(value_error)
+}
+
+/// The same of the rows of x.
+fn compute_of<T: Send>(py: Python<'_>, x: &Table, work: impl FnOnce(Points) -> Result<T, Error> + Send) -> PyResult<T> {
+    let (columns, values) = (x.columns(), x.values());
+    compute(py, move || work(Points::new(columns, values)?))
 }
 
 /// A name, a command-line spelling or a JSON object.
@@ -39,47 +46,61 @@ fn rows<'py>(py: Python<'py>, values: Vec<f64>, columns: usize) -> PyResult<Boun
     Ok(Array2::from_shape_vec(shape, values).map_err(value_error)?.into_pyarray(py))
 }
 
-/// One number a row of x, computed without the lock.
-fn one_a_row<'py>(
-    py: Python<'py>,
-    x: &Table,
-    each: impl Fn(&Points) -> Result<Vec<f64>, Error> + Send + Sync,
-) -> PyResult<Bound<'py, PyArray1<f64>>> {
-    let points = points(x)?;
-    Ok(py.detach(|| each(&points)).map_err(value_error)?.into_pyarray(py))
-}
+/// Rows, numbers and multiply-adds up to which the core wakes no threads, with a margin.
+const FEW_ROWS: usize = 256;
+const FEW_VALUES: usize = 1 << 16;
+const LITTLE_WORK: usize = 1 << 19;
 
 /// A fitted model.
 #[pyclass(frozen, module = "skpca")]
 struct Model(skpca::Model);
+
+impl Model {
+    /// What `work` finds of the rows of x by a product of their kernel values with `columns` columns. Few rows are not worth
+    /// a change of threads, which takes ten times as long as they do.
+    fn pass(
+        &self,
+        py: Python<'_>,
+        x: &Table,
+        columns: usize,
+        work: impl FnOnce(Points) -> Result<Vec<f64>, Error> + Send,
+    ) -> PyResult<Vec<f64>> {
+        let cost = x.values().len().max(x.rows() * columns).saturating_mul(2 * self.0.m());
+        if x.rows() > FEW_ROWS || x.values().len() > FEW_VALUES || cost > LITTLE_WORK {
+            return compute_of(py, x, work);
+        }
+        let (width, values) = (x.columns(), x.values());
+        py.detach(|| work(Points::new(width, values)?)).map_err(value_error)
+    }
+}
 
 #[pymethods]
 impl Model {
     /// Features of the rows of x.
     #[pyo3(signature = (x, single = false))]
     fn transform<'py>(&self, py: Python<'py>, x: Table<'py>, single: bool) -> PyResult<Bound<'py, PyArray2<f64>>> {
-        let points = points(&x)?;
-        let out = py.detach(|| self.0.transform(&points, precision(single))).map_err(value_error)?;
+        let out = self.pass(py, &x, self.0.q(), |points| self.0.transform(&points, precision(single)))?;
         rows(py, out, self.0.q())
     }
 
     /// Novelty scores of the rows of x, higher is more novel.
     #[pyo3(signature = (x, single = false))]
     fn score<'py>(&self, py: Python<'py>, x: Table<'py>, single: bool) -> PyResult<Bound<'py, PyArray1<f64>>> {
-        one_a_row(py, &x, |points| self.0.score(points, precision(single)))
+        let out = self.pass(py, &x, self.0.q() + 1, |points| self.0.score(&points, precision(single)))?;
+        Ok(out.into_pyarray(py))
     }
 
     /// Log-likelihood of the rows of x; models of the method likelihood only.
     #[pyo3(signature = (x, single = false))]
     fn log_likelihood<'py>(&self, py: Python<'py>, x: Table<'py>, single: bool) -> PyResult<Bound<'py, PyArray1<f64>>> {
-        one_a_row(py, &x, |points| self.0.log_likelihood(points, precision(single)))
+        let out = self.pass(py, &x, self.0.m() + 1, |points| self.0.log_likelihood(&points, precision(single)))?;
+        Ok(out.into_pyarray(py))
     }
 
     /// How the score of each row of x changes with each of its inputs.
     fn score_gradient<'py>(&self, py: Python<'py>, x: Table<'py>) -> PyResult<Bound<'py, PyArray2<f64>>> {
-        let points = points(&x)?;
-        let out = py.detach(|| self.0.score_gradient(&points)).map_err(value_error)?;
-        rows(py, out, points.d())
+        let out = compute_of(py, &x, |points| self.0.score_gradient(&points))?;
+        rows(py, out, x.columns())
     }
 
     /// The share of training rows that score at least as high as each of these scores.
@@ -130,35 +151,8 @@ impl Model {
 
     /// Reads the bytes of a model file.
     #[staticmethod]
-    fn from_bytes(bytes: &[u8]) -> PyResult<Model> {
-        format::read(bytes).map(Model).map_err(value_error)
-    }
-}
-
-/// Looks for Ctrl-C now and then, and tells `progress` where the fit is.
-struct Listener {
-    progress: Option<Py<PyAny>>,
-    last: Mutex<Instant>,
-    /// What stopped the fit.
-    raised: Mutex<Option<PyErr>>,
-}
-
-/// Between two looks.
-const PAUSE: Duration = Duration::from_millis(100);
-
-impl Watch for Listener {
-    fn at(&self, stage: &str, fraction: f64) -> bool {
-        // Whoever finds it locked need not look too.
-        let Ok(mut last) = self.last.try_lock() else { return true };
-        if last.elapsed() < PAUSE {
-            return true;
-        }
-        *last = Instant::now();
-        let told = Python::attach(|py| {
-            py.check_signals()?;
-            self.progress.as_ref().map(|progress| progress.call1(py, (stage, fraction))).transpose()
-        });
-        told.map_err(|error| *self.raised.lock().expect("nobody panics here") = Some(error)).is_ok()
+    fn from_bytes(py: Python<'_>, bytes: &[u8]) -> PyResult<Model> {
+        compute(py, || format::read(bytes)).map(Model)
     }
 }
 
@@ -200,18 +194,16 @@ fn fit(
         quantile,
         seed,
     };
-    let points = points(&x)?;
     let labels = labels.as_ref().map(|labels| Labels::new(labels.values())).transpose().map_err(value_error)?;
-    let listener = Listener { progress, last: Mutex::new(Instant::now()), raised: Mutex::new(None) };
-    let run = || match &labels {
-        Some(labels) => fit.run_labelled(&points, labels, names.clone(), &listener),
-        None => fit.run(&points, names.clone(), &listener),
+    let (columns, values) = (x.columns(), x.values());
+    let run = |watch: &dyn Watch| {
+        let points = Points::new(columns, values)?;
+        match &labels {
+            Some(labels) => fit.run_labelled(&points, labels, names, watch),
+            None => fit.run(&points, names, watch),
+        }
     };
-    let fitted = py.detach(run);
-    match listener.raised.into_inner().expect("nobody panics here") {
-        Some(error) => Err(error),
-        None => fitted.map(Model).map_err(value_error),
-    }
+    progress::watched(py, progress, run).map(Model)
 }
 
 /// K(X, Z).
@@ -241,8 +233,8 @@ fn product<'py>(
 
 /// Does `rounds` rounds of multiply-adds on every thread; returns how many they were.
 #[pyfunction]
-fn multiply_adds(py: Python<'_>, single: bool, rounds: usize) -> u64 {
-    py.detach(|| skpca::multiply_adds(precision(single), rounds))
+fn multiply_adds(py: Python<'_>, single: bool, rounds: usize) -> PyResult<u64> {
+    compute(py, || Ok(skpca::multiply_adds(precision(single), rounds)))
 }
 
 fn multiply<'py>(
@@ -253,18 +245,16 @@ fn multiply<'py>(
     a: faer::Mat<f64>,
     single: bool,
 ) -> PyResult<Bound<'py, PyArray2<f64>>> {
-    let (queries, basis) = (points(x)?, points(z)?);
-    if queries.d() != basis.d() {
-        return Err(value_error(Error::Width { found: queries.d(), expected: basis.d() }));
-    }
-    let kernel: Arc<dyn skpca::kernel::Kernel> =
-        skpca::kernel::build(&spec(spec_text)?, &basis, 0).map_err(value_error)?;
-    let columns = a.ncols();
-    let out = py.detach(|| {
-        let basis = Basis::new(kernel, basis.into_owned());
-        let weights = basis.weights(a);
-        basis.product(&queries, &weights, precision(single))
-    });
+    let (width, values) = (z.columns(), z.values());
+    let (kernel, columns) = (spec(spec_text)?, a.ncols());
+    let out = compute_of(py, x, |queries| {
+        let points = Points::new(width, values)?;
+        if queries.d() != points.d() {
+            return Err(Error::Width { found: queries.d(), expected: points.d() });
+        }
+        let basis = Basis::new(skpca::kernel::build(&kernel, &points, 0)?, points.into_owned());
+        Ok(basis.product(&queries, &basis.weights(a), precision(single)))
+    })?;
     rows(py, out, columns)
 }
 
