@@ -6,9 +6,9 @@ mod threads;
 
 use numpy::ndarray::Array2;
 use numpy::{IntoPyArray, PyArray1, PyArray2};
-use pyo3::exceptions::PyValueError;
+use pyo3::exceptions::{PyTypeError, PyValueError};
 use pyo3::prelude::*;
-use pyo3::types::{PyBytes, PyDict};
+use pyo3::types::{PyBool, PyBytes, PyDict};
 use skpca::{Basis, Error, Fit, Labels, Points, Precision, Spec, Target, Watch, format};
 
 use crate::arrays::{Classes, Table, Vector};
@@ -156,6 +156,42 @@ impl Model {
     }
 }
 
+/// A whole number; Python's have no end, and its booleans are some.
+fn whole<T: TryFrom<u64>>(name: &str, value: &Bound<'_, PyAny>, least: u64) -> PyResult<T> {
+    let expected = |error: PyErr| {
+        let message = format!("{name} = {value}: expected an integer from {least} to 2**64 - 1");
+        match error.is_instance_of::<PyTypeError>(value.py()) {
+            true => PyTypeError::new_err(message),
+            false => PyValueError::new_err(message),
+        }
+    };
+    let number = match value.is_instance_of::<PyBool>() {
+        true => Err(PyTypeError::new_err(())),
+        false => value.extract::<u64>(),
+    };
+    let number = number.and_then(|number| match number < least {
+        true => Err(PyValueError::new_err(())),
+        false => T::try_from(number).map_err(|_| PyValueError::new_err(())),
+    });
+    number.map_err(expected)
+}
+
+fn components_argument(value: &Bound<'_, PyAny>) -> PyResult<Option<usize>> {
+    if value.is_none() { Ok(None) } else { whole("components", value, 1).map(Some) }
+}
+
+fn support_argument(value: &Bound<'_, PyAny>) -> PyResult<Option<usize>> {
+    if value.is_none() { Ok(None) } else { whole("support", value, 1).map(Some) }
+}
+
+fn seed_argument(value: &Bound<'_, PyAny>) -> PyResult<u64> {
+    whole("seed", value, 0)
+}
+
+fn rounds_argument(value: &Bound<'_, PyAny>) -> PyResult<usize> {
+    whole("rounds", value, 0)
+}
+
 /// Fits a model to the rows of x; labels are the classes of the rows, names those of the columns, progress is called with a stage and the share of it
 /// that is done.
 #[pyfunction]
@@ -168,13 +204,13 @@ fn fit(
     x: Table<'_>,
     method: &str,
     kernel: &str,
-    components: Option<usize>,
-    support: Option<usize>,
+    #[pyo3(from_py_with = components_argument)] components: Option<usize>,
+    #[pyo3(from_py_with = support_argument)] support: Option<usize>,
     fidelity: Option<f64>,
     center: Option<bool>,
     scaling: &str,
     quantile: f64,
-    seed: u64,
+    #[pyo3(from_py_with = seed_argument)] seed: u64,
     labels: Option<Classes<'_>>,
     names: Option<Vec<String>>,
     progress: Option<Py<PyAny>>,
@@ -233,7 +269,7 @@ fn product<'py>(
 
 /// Does `rounds` rounds of multiply-adds on every thread; returns how many they were.
 #[pyfunction]
-fn multiply_adds(py: Python<'_>, single: bool, rounds: usize) -> PyResult<u64> {
+fn multiply_adds(py: Python<'_>, single: bool, #[pyo3(from_py_with = rounds_argument)] rounds: usize) -> PyResult<u64> {
     compute(py, || Ok(skpca::multiply_adds(precision(single), rounds)))
 }
 

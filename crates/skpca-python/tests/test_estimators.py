@@ -150,7 +150,7 @@ def test_dicts_say_the_same_as_parameters():
         ({"kernel": "gauss"}, "gauss.*rbf"),
         ({"kernel": 3}, "kernel = 3: expected a name, or a dict"),
         ({"kernel": {"name": "rbf", "width": 1.0}}, "width"),
-        ({"gamma": -1.0}, "gamma = -1: expected a positive number"),
+        ({"gamma": -1.0}, "gamma = -1.0: must be a finite number above 0"),
         ({"n_support": 0}, "support = 0"),
         ({"n_support": 5, "fidelity": 0.9}, "not both"),
         ({"method": "landmarks", "tol": 1e-3}, "tol = 0.001: the method landmarks has no such parameter"),

@@ -1,4 +1,4 @@
-"""Forked children, threads, and the end of the interpreter. Each in a process of its own: a hang must fail, not hang."""
+"""Forks, threads, and the end of the interpreter, each in a process of its own: a hang must fail, not hang."""
 
 import os
 import signal

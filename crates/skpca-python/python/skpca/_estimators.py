@@ -6,7 +6,7 @@ from sklearn.exceptions import NotFittedError
 from sklearn.linear_model import Ridge
 from sklearn.utils.validation import check_array, check_is_fitted
 
-from . import _preimage
+from . import _parameters, _preimage
 from ._kernel_model import KernelModel, double
 
 INVERSES = (None, "fixed-point", "ridge", "kernel-ridge")
@@ -175,6 +175,8 @@ class SparseKernelPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, KernelM
         """
         if self.inverse not in INVERSES:
             raise ValueError(f"inverse = {self.inverse!r}: expected one of {INVERSES}")
+        if not (_parameters.is_number(self.alpha) and self.alpha >= 0):
+            raise ValueError(f"alpha = {self.alpha!r}: must be a finite number from 0")
         X = self._fit(X, y)
         inverse = self.inverse or ("fixed-point" if _preimage.applies(self._model) else "ridge")
         if inverse == "fixed-point" and not _preimage.applies(self._model):

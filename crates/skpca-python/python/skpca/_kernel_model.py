@@ -12,7 +12,7 @@ from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_is_fitted, validate_data
 
-from . import _core, _given, _spec
+from . import _core, _given, _parameters, _spec
 
 
 class KernelModel(BaseEstimator):
@@ -55,12 +55,13 @@ class KernelModel(BaseEstimator):
 
     def _fit(self, X, y, **options):
         """Fits the core's model to X, keeps it, and returns X as the core saw it."""
+        _parameters.check(self)
         X, labels = self._training(X, y)
         given = _given.is_given(self.kernel)
         model = (_given if given else _core).fit(
             X,
-            method=_spec.text(_spec.method(self)),
-            kernel=self.kernel if given else _spec.text(_spec.kernel(self)),
+            method=_spec.text("method", _spec.method(self)),
+            kernel=self.kernel if given else _spec.text("kernel", _spec.kernel(self)),
             components=self.n_components,
             support=self.n_support,
             fidelity=self.fidelity,
