@@ -142,6 +142,11 @@ impl Model {
         serde_json::Value::Object(format::describe(&self.0)).to_string()
     }
 
+    /// What was asked for, as JSON, and in the words of the caller; files of older versions do not know.
+    fn request(&self) -> Option<String> {
+        self.0.parts().request.as_ref().map(|request| request.to_json().to_string())
+    }
+
     /// The bytes of a model file.
     fn to_bytes<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyBytes>> {
         let mut bytes = Vec::new();
@@ -193,11 +198,11 @@ fn rounds_argument(value: &Bound<'_, PyAny>) -> PyResult<usize> {
 }
 
 /// Fits a model to the rows of x; labels are the classes of the rows, names those of the columns, progress is called with a stage and the share of it
-/// that is done.
+/// that is done, words (a JSON object) are kept with the model as they are.
 #[pyfunction]
 #[pyo3(signature = (x, *, method = "expansion", kernel = "rbf", components = None, support = None, fidelity = None,
                     center = None, scaling = "standard", quantile = 0.95, seed = 0, labels = None,
-                    names = None, progress = None))]
+                    names = None, progress = None, words = None))]
 #[allow(clippy::too_many_arguments)]
 fn fit(
     py: Python<'_>,
@@ -214,6 +219,7 @@ fn fit(
     labels: Option<Classes<'_>>,
     names: Option<Vec<String>>,
     progress: Option<Py<PyAny>>,
+    words: Option<&str>,
 ) -> PyResult<Model> {
     let target = match (support, fidelity) {
         (Some(_), Some(_)) => return Err(value_error("give support or fidelity, not both")),
@@ -239,7 +245,10 @@ fn fit(
             None => fit.run(&points, names, watch),
         }
     };
-    progress::watched(py, progress, run).map(Model)
+    let words = words.map(serde_json::from_str).transpose().map_err(value_error)?;
+    let mut model = progress::watched(py, progress, run)?;
+    words.into_iter().for_each(|words| model.request_in(words));
+    Ok(Model(model))
 }
 
 /// K(X, Z).

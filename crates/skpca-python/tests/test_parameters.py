@@ -1,4 +1,4 @@
-"""Wrong parameters are ValueErrors that name the parameter, what it is and what it may be; right ones of any type work."""
+"""Wrong parameters are ValueErrors that say what the parameter may be; right ones of any type work."""
 
 from fractions import Fraction
 

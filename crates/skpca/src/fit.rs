@@ -13,6 +13,7 @@ use crate::method::{self, COMPONENTS, DEPENDENT, Shared, Size, Solution, Step, S
 use crate::model::{Model, Parts, Scores};
 use crate::points::Points;
 use crate::random::Random;
+use crate::request::Request;
 use crate::spec::Spec;
 use crate::study::{Ground, Inner};
 use crate::watch::Watch;
@@ -304,6 +305,7 @@ impl Fit {
             seed: self.seed,
             scores: Scores::new(vec![0.0], self.quantile),
             report,
+            request: Some(Request { fit: self.clone(), words: serde_json::Map::new() }),
         };
         let scored = SCORED.min(SCORED_WORK / (parts.support.n() * (parts.support.d() + 20))).max(1000);
         let sample = Random::new(self.seed, 6).sample(n, scored);

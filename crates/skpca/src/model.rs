@@ -21,6 +21,7 @@ use crate::gram::{Basis, Precision, Weights};
 use crate::kernel::Kernel;
 use crate::method::Report;
 use crate::points::{Points, first_not_finite};
+use crate::request::Request;
 use crate::spec::Spec;
 
 /// What is stored of a model; [`Model`] adds what is computed from it.
@@ -66,6 +67,8 @@ pub struct Parts {
     pub scores: Scores,
     /// How the fit went.
     pub report: Report,
+    /// What was asked for; files of older versions do not know.
+    pub request: Option<Request>,
 }
 
 /// A Gaussian in feature space, `N(φ̄, C)`.
@@ -120,6 +123,11 @@ impl Model {
     /// Names the columns that tables may have beside the model's.
     pub fn ignore(&mut self, names: Vec<String>) {
         self.parts.columns.ignored = names;
+    }
+
+    /// Keeps the caller's own words for what was asked for.
+    pub fn request_in(&mut self, words: serde_json::Map<String, serde_json::Value>) {
+        self.parts.request.iter_mut().for_each(|request| request.words = words.clone());
     }
 
     /// Number of components.

@@ -19,12 +19,14 @@ def is_given(kernel):
     return callable(kernel) or isinstance(kernel, str) and kernel == "precomputed"
 
 
-def fit(X, kernel, names=None, **options):
+def fit(X, kernel, scaling, names=None, words=None, **options):
     """As `_core.fit`, for rows under a function, or for a matrix of kernel values."""
+    if scaling != "none":
+        raise ValueError(f"scaling = {scaling!r}: must be none under a given kernel, which sees the rows as they are")
     values = X if kernel == "precomputed" else pairwise_kernels(X, metric=kernel)
     if values.shape[0] != values.shape[1]:
         raise ValueError(f"a precomputed kernel matrix is square, X has shape {values.shape}")
-    model = _core.fit(factor(values), kernel="linear", **options)
+    model = _core.fit(factor(values), kernel="linear", scaling="none", **options)
     if "rows" not in model.arrays():
         method = json.loads(model.describe())["method"]["name"]
         raise ValueError(f"the method {method} moves points, a given kernel has samples only: take greedy")

@@ -12,7 +12,7 @@ from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_is_fitted, validate_data
 
-from . import _core, _given, _parameters, _spec
+from . import _core, _given, _parameters, _request, _spec
 
 
 class KernelModel(BaseEstimator):
@@ -30,6 +30,7 @@ class KernelModel(BaseEstimator):
         n_support=None,
         fidelity=None,
         center=None,
+        scaling="none",
         refit=True,
         tol=None,
         max_iter=None,
@@ -46,6 +47,7 @@ class KernelModel(BaseEstimator):
         self.n_support = n_support
         self.fidelity = fidelity
         self.center = center
+        self.scaling = scaling
         self.refit = refit
         self.tol = tol
         self.max_iter = max_iter
@@ -58,6 +60,7 @@ class KernelModel(BaseEstimator):
         _parameters.check(self)
         X, labels = self._training(X, y)
         given = _given.is_given(self.kernel)
+        seed = _spec.seed(self.random_state)
         model = (_given if given else _core).fit(
             X,
             method=_spec.text("method", _spec.method(self)),
@@ -66,11 +69,12 @@ class KernelModel(BaseEstimator):
             support=self.n_support,
             fidelity=self.fidelity,
             center=self.center,
-            scaling="none",
-            seed=_spec.seed(self.random_state),
+            scaling=self.scaling,
+            seed=seed,
             labels=labels,
             names=list(getattr(self, "feature_names_in_", [])) or None,
             progress=progress(type(self).__name__) if self.verbose else None,
+            words=_request.words(self, seed),
             **options,
         )
         about = self._adopt(model)
@@ -110,6 +114,8 @@ class KernelModel(BaseEstimator):
     def _adopt(self, model):
         """Keeps a model, and says what it is."""
         parts, about = model.arrays(), json.loads(model.describe())
+        if not about["total_variance"] > 0:
+            raise ValueError("not a usable model file: its total variance is not positive")
         self._model = model
         self._frame = parts.get("frame")
         self.support_ = parts.get("rows")
@@ -157,18 +163,11 @@ class KernelModel(BaseEstimator):
         Returns
         -------
         estimator : object
-            A fitted estimator with the parameters of the model's fit.
+            A fitted estimator with the parameters that were given to the model's fit.
         """
         model = _core.Model.from_bytes(Path(path).read_bytes())
         about = json.loads(model.describe())
-        estimator = cls(
-            about["q"],
-            method=about["method"],
-            kernel=about["kernel"],
-            n_support=about["m"],
-            center=about["center"],
-            random_state=about["seed"],
-        )
+        estimator = cls(**_request.parameters(cls, model))
         estimator.n_features_in_ = about["d"]
         if about["columns"] is not None:
             estimator.feature_names_in_ = np.array(about["columns"], dtype=object)

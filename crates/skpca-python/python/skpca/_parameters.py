@@ -1,10 +1,11 @@
-"""What the estimators' parameters may be, a line for each. Looked at before a fit; what is None is the core's choice."""
+"""What the estimators' parameters may be, a line for each, looked at before a fit. None leaves it to the core."""
 
 from math import isfinite
 from numbers import Integral, Real
 
 import numpy as np
 
+SCALINGS = ("none", "standard", "minmax")
 GAMMA_RULES = ("median", "mean", "scale")
 
 
@@ -41,6 +42,7 @@ PARAMETERS = {
     "degree": (lambda value: is_number(value) and value in range(1, 65), "an integer from 1 to 64"),
     "coef0": (is_number, "a finite number"),
     "center": (is_flag, "True, False or None"),
+    "scaling": (lambda value: isinstance(value, str) and value in SCALINGS, f"one of {', '.join(SCALINGS)}"),
     "refit": (is_flag, "True or False"),
     "tol": (is_positive, "a finite number above 0, or None"),
     "max_iter": (lambda value: is_whole(value, 0, 10**15), "an integer from 0 to 10**15, or None"),
@@ -51,6 +53,8 @@ PARAMETERS = {
 
 def check(estimator):
     """Rejects parameters that no fit can have."""
+    if estimator.scaling is None:
+        raise ValueError(f"scaling = None: must be {PARAMETERS['scaling'][1]}")
     for name, (is_sound, expected) in PARAMETERS.items():
         value = getattr(estimator, name)
         if value is not None and not is_sound(value):
