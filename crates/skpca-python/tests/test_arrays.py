@@ -1,6 +1,8 @@
 """Every entry point on every layout and type of array: the answer of a plain float64 array, or a refusal."""
 
+import copy
 import itertools
+import pickle
 import tracemalloc
 import warnings
 from fractions import Fraction
@@ -215,3 +217,28 @@ def test_plain_arrays_are_borrowed(entry):
     for same in (x, read_only(x), x[10:], x.view(np.memmap)):
         assert copied(TABLES[entry], same) < x.nbytes / 10
     assert copied(TABLES[entry], np.asfortranarray(x)) >= x.nbytes
+
+
+def test_masked_classes_and_features_are_refused():
+    masked = np.ma.array(LABELS, mask=LABELS > 0)
+    with pytest.raises(ValueError, match="y are masked"):
+        SparseKernelPCA(1, method="discriminant").fit(WHOLE, masked)
+    pca = SparseKernelPCA(3, n_support=5).fit(WHOLE)
+    with pytest.raises(ValueError, match="X are masked"):
+        pca.inverse_transform(MASKED)
+
+
+@pytest.mark.parametrize("value", [np.nan, np.inf])
+def test_kernels_without_a_value_are_refused(value):
+    with pytest.raises(ValueError, match="kernel.*finite"):
+        SparseKernelPCA(2, method="greedy", kernel=lambda x, z: value).fit(WHOLE)
+    pca = SparseKernelPCA(2, method="greedy", kernel=lambda x, z: x @ z if max(x) < 100 else value).fit(WHOLE * 1.0)
+    with pytest.raises(ValueError, match="kernel.*finite"):
+        pca.transform(WHOLE * 1000.0)
+
+
+def test_models_are_copied_and_pickled():
+    rows = WHOLE.astype(float)
+    for same in (copy.copy(MODEL), copy.deepcopy(MODEL), pickle.loads(pickle.dumps(MODEL))):
+        np.testing.assert_array_equal(same.score(rows), MODEL.score(rows))
+        assert same.to_bytes() == MODEL.to_bytes()

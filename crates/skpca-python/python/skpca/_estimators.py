@@ -7,7 +7,7 @@ from sklearn.linear_model import Ridge
 from sklearn.utils.validation import check_array, check_is_fitted
 
 from . import _parameters, _preimage
-from ._kernel_model import KernelModel, double
+from ._kernel_model import KernelModel, double, refuse_masked
 
 INVERSES = (None, "fixed-point", "ridge", "kernel-ridge")
 
@@ -226,6 +226,7 @@ class SparseKernelPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, KernelM
             Rows.
         """
         check_is_fitted(self)
+        refuse_masked(X=X)
         X = check_array(X, dtype=[np.float64, np.float32])
         if X.shape[1] != self.n_components_:
             raise ValueError(f"X has {X.shape[1]} columns, expected one for each of {self.n_components_} components")

@@ -101,8 +101,7 @@ class KernelModel(BaseEstimator):
 
     def _checked(self, X, **checks):
         """Rows in C order, dense or sparse, float32 where they came so."""
-        if np.ma.is_masked(X):
-            raise ValueError("values of X are masked: fill them, or leave their rows out")
+        refuse_masked(X=X, **{name: value for name, value in checks.items() if name == "y"})
         dtype = getattr(X, "dtype", None)
         if getattr(dtype, "kind", "O") not in "biufcO":
             raise ValueError(f"X: expected real numbers, found an array of type {dtype}")
@@ -174,23 +173,19 @@ class KernelModel(BaseEstimator):
         estimator._adopt(model)
         return estimator
 
-    def __getstate__(self):
-        state = dict(super().__getstate__())
-        if isinstance(state.get("_model"), _core.Model):
-            state["_model"] = state["_model"].to_bytes()
-        return state
-
-    def __setstate__(self, state):
-        if isinstance(state.get("_model"), bytes):
-            state = {**state, "_model": _core.Model.from_bytes(state["_model"])}
-        super().__setstate__(state)
-
     def __sklearn_tags__(self):
         tags = super().__sklearn_tags__()
         tags.input_tags.sparse = True
         tags.input_tags.pairwise = isinstance(self.kernel, str) and self.kernel == "precomputed"
         tags.target_tags.required = _spec.labelled(self)
         return tags
+
+
+def refuse_masked(**arrays):
+    """scikit-learn would take what is under a mask for a value."""
+    for name, array in arrays.items():
+        if np.ma.is_masked(array):
+            raise ValueError(f"values of {name} are masked: fill them, or leave their rows out")
 
 
 def double(X):
