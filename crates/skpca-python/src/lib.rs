@@ -1,25 +1,34 @@
 //! Python bindings: arrays in, arrays out, no mathematics. The interpreter's lock is released while we compute.
 
+mod arrays;
+mod progress;
+mod threads;
+
 use std::path::PathBuf;
-use std::sync::{Arc, Mutex};
-use std::time::{Duration, Instant};
 
 use numpy::ndarray::Array2;
-use numpy::{IntoPyArray, PyArray1, PyArray2, PyReadonlyArray1, PyReadonlyArray2, PyUntypedArrayMethods};
-use pyo3::exceptions::PyValueError;
+use numpy::{IntoPyArray, PyArray1, PyArray2};
+use pyo3::exceptions::{PyTypeError, PyValueError};
 use pyo3::prelude::*;
-use pyo3::types::{PyBytes, PyDict};
+use pyo3::types::{PyBool, PyBytes, PyDict};
 use skpca::{Basis, Error, Fit, Labels, Points, Precision, Spec, Target, Watch, format};
+
+use crate::arrays::{Classes, Table, Vector};
 
 fn value_error(error: impl std::fmt::Display) -> PyErr {
     PyValueError::new_err(error.to_string())
 }
 
-/// Borrows a C-contiguous array; anything else was copied by the caller before.
-fn points<'a>(x: &'a PyReadonlyArray2<'_, f64>) -> PyResult<Points<'a>> {
-    let columns = x.shape()[1];
-    let values = x.as_slice().map_err(|_| value_error("expected a C-contiguous array"))?;
-    Points::new(columns, values).map_err(value_error)
+/// What `work` finds on our threads and without the interpreter's lock. Whatever may use threads goes through here.
+fn compute<T: Send>(py: Python<'_>, work: impl FnOnce() -> Result<T, Error> + Send) -> PyResult<T> {
+    let pool = threads::pool(py)?;
+    py.detach(|| pool.install(work)).map_err(value_error)
+}
+
+/// The same of the rows of x.
+fn compute_of<T: Send>(py: Python<'_>, x: &Table, work: impl FnOnce(Points) -> Result<T, Error> + Send) -> PyResult<T> {
+    let (columns, values) = (x.columns(), x.values());
+    compute(py, move || work(Points::new(columns, values)?))
 }
 
 /// A name, a command-line spelling or a JSON object.
@@ -39,72 +48,67 @@ fn rows<'py>(py: Python<'py>, values: Vec<f64>, columns: usize) -> PyResult<Boun
     Ok(Array2::from_shape_vec(shape, values).map_err(value_error)?.into_pyarray(py))
 }
 
-/// One number a row of x, computed without the lock.
-fn one_a_row<'py>(
-    py: Python<'py>,
-    x: &PyReadonlyArray2<'py, f64>,
-    each: impl Fn(&Points) -> Result<Vec<f64>, Error> + Send + Sync,
-) -> PyResult<Bound<'py, PyArray1<f64>>> {
-    let points = points(x)?;
-    Ok(py.detach(|| each(&points)).map_err(value_error)?.into_pyarray(py))
-}
+/// Rows, numbers and multiply-adds up to which the core wakes no threads, with a margin.
+const FEW_ROWS: usize = 256;
+const FEW_VALUES: usize = 1 << 16;
+const LITTLE_WORK: usize = 1 << 19;
 
 /// A fitted model.
 #[pyclass(frozen, module = "skpca")]
 struct Model(skpca::Model);
 
+impl Model {
+    /// What `work` finds of the rows of x by a product of their kernel values with `columns` columns. Few rows are not worth
+    /// a change of threads, which takes ten times as long as they do.
+    fn pass(
+        &self,
+        py: Python<'_>,
+        x: &Table,
+        columns: usize,
+        work: impl FnOnce(Points) -> Result<Vec<f64>, Error> + Send,
+    ) -> PyResult<Vec<f64>> {
+        let cost = x.values().len().max(x.rows() * columns).saturating_mul(2 * self.0.m());
+        if x.rows() > FEW_ROWS || x.values().len() > FEW_VALUES || cost > LITTLE_WORK {
+            return compute_of(py, x, work);
+        }
+        let (width, values) = (x.columns(), x.values());
+        py.detach(|| work(Points::new(width, values)?)).map_err(value_error)
+    }
+}
+
 #[pymethods]
 impl Model {
     /// Features of the rows of x.
     #[pyo3(signature = (x, single = false))]
-    fn transform<'py>(
-        &self,
-        py: Python<'py>,
-        x: PyReadonlyArray2<'py, f64>,
-        single: bool,
-    ) -> PyResult<Bound<'py, PyArray2<f64>>> {
-        let points = points(&x)?;
-        let out = py.detach(|| self.0.transform(&points, precision(single))).map_err(value_error)?;
+    fn transform<'py>(&self, py: Python<'py>, x: Table<'py>, single: bool) -> PyResult<Bound<'py, PyArray2<f64>>> {
+        let out = self.pass(py, &x, self.0.q(), |points| self.0.transform(&points, precision(single)))?;
         rows(py, out, self.0.q())
     }
 
     /// Novelty scores of the rows of x, higher is more novel.
     #[pyo3(signature = (x, single = false))]
-    fn score<'py>(
-        &self,
-        py: Python<'py>,
-        x: PyReadonlyArray2<'py, f64>,
-        single: bool,
-    ) -> PyResult<Bound<'py, PyArray1<f64>>> {
-        one_a_row(py, &x, |points| self.0.score(points, precision(single)))
+    fn score<'py>(&self, py: Python<'py>, x: Table<'py>, single: bool) -> PyResult<Bound<'py, PyArray1<f64>>> {
+        let out = self.pass(py, &x, self.0.q() + 1, |points| self.0.score(&points, precision(single)))?;
+        Ok(out.into_pyarray(py))
     }
 
     /// Log-likelihood of the rows of x; models of the method likelihood only.
     #[pyo3(signature = (x, single = false))]
-    fn log_likelihood<'py>(
-        &self,
-        py: Python<'py>,
-        x: PyReadonlyArray2<'py, f64>,
-        single: bool,
-    ) -> PyResult<Bound<'py, PyArray1<f64>>> {
-        one_a_row(py, &x, |points| self.0.log_likelihood(points, precision(single)))
+    fn log_likelihood<'py>(&self, py: Python<'py>, x: Table<'py>, single: bool) -> PyResult<Bound<'py, PyArray1<f64>>> {
+        let out = self.pass(py, &x, self.0.m() + 1, |points| self.0.log_likelihood(&points, precision(single)))?;
+        Ok(out.into_pyarray(py))
     }
 
     /// How the score of each row of x changes with each of its inputs.
-    fn score_gradient<'py>(
-        &self,
-        py: Python<'py>,
-        x: PyReadonlyArray2<'py, f64>,
-    ) -> PyResult<Bound<'py, PyArray2<f64>>> {
-        let points = points(&x)?;
-        let out = py.detach(|| self.0.score_gradient(&points)).map_err(value_error)?;
-        rows(py, out, points.d())
+    fn score_gradient<'py>(&self, py: Python<'py>, x: Table<'py>) -> PyResult<Bound<'py, PyArray2<f64>>> {
+        let out = compute_of(py, &x, |points| self.0.score_gradient(&points))?;
+        rows(py, out, x.columns())
     }
 
     /// The share of training rows that score at least as high as each of these scores.
-    fn p_values<'py>(&self, py: Python<'py>, scores: PyReadonlyArray1<'py, f64>) -> Bound<'py, PyArray1<f64>> {
+    fn p_values<'py>(&self, py: Python<'py>, scores: Vector<'py>) -> Bound<'py, PyArray1<f64>> {
         let known = &self.0.parts().scores;
-        scores.as_array().iter().map(|score| known.p_value(*score)).collect::<Vec<f64>>().into_pyarray(py)
+        scores.values().iter().map(|score| known.p_value(*score)).collect::<Vec<f64>>().into_pyarray(py)
     }
 
     /// What is stored, as arrays: support (m × d, scaled), coefficients (m × q), means, mean, variances, shift, scale, and
@@ -140,6 +144,11 @@ impl Model {
         serde_json::Value::Object(format::describe(&self.0)).to_string()
     }
 
+    /// What was asked for, as JSON, and in the words of the caller; files of older versions do not know.
+    fn request(&self) -> Option<String> {
+        self.0.parts().request.as_ref().map(|request| request.to_json().to_string())
+    }
+
     /// The bytes of a model file.
     fn to_bytes<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyBytes>> {
         let mut bytes = Vec::new();
@@ -153,62 +162,77 @@ impl Model {
         Ok(written.map_err(|error| std::io::Error::new(error.kind(), format!("{}: {error}", path.display())))?)
     }
 
+    /// Pickles and copies are model files.
+    fn __reduce__<'py>(&self, py: Python<'py>) -> PyResult<(Bound<'py, PyAny>, (Bound<'py, PyBytes>,))> {
+        Ok((py.get_type::<Model>().getattr("from_bytes")?, (self.to_bytes(py)?,)))
+    }
+
     /// Reads the bytes of a model file.
     #[staticmethod]
-    fn from_bytes(bytes: &[u8]) -> PyResult<Model> {
-        format::read(bytes).map(Model).map_err(value_error)
+    fn from_bytes(py: Python<'_>, bytes: &[u8]) -> PyResult<Model> {
+        compute(py, || format::read(bytes)).map(Model)
     }
 }
 
-/// Looks for Ctrl-C now and then, and tells `progress` where the fit is.
-struct Listener {
-    progress: Option<Py<PyAny>>,
-    last: Mutex<Instant>,
-    /// What stopped the fit.
-    raised: Mutex<Option<PyErr>>,
-}
-
-/// Between two looks.
-const PAUSE: Duration = Duration::from_millis(100);
-
-impl Watch for Listener {
-    fn at(&self, stage: &str, fraction: f64) -> bool {
-        // Whoever finds it locked need not look too.
-        let Ok(mut last) = self.last.try_lock() else { return true };
-        if last.elapsed() < PAUSE {
-            return true;
+/// A whole number; Python's have no end, and its booleans are some.
+fn whole<T: TryFrom<u64>>(name: &str, value: &Bound<'_, PyAny>, least: u64) -> PyResult<T> {
+    let expected = |error: PyErr| {
+        let message = format!("{name} = {value}: expected an integer from {least} to 2**64 - 1");
+        match error.is_instance_of::<PyTypeError>(value.py()) {
+            true => PyTypeError::new_err(message),
+            false => PyValueError::new_err(message),
         }
-        *last = Instant::now();
-        let told = Python::attach(|py| {
-            py.check_signals()?;
-            self.progress.as_ref().map(|progress| progress.call1(py, (stage, fraction))).transpose()
-        });
-        told.map_err(|error| *self.raised.lock().expect("nobody panics here") = Some(error)).is_ok()
-    }
+    };
+    let number = match value.is_instance_of::<PyBool>() {
+        true => Err(PyTypeError::new_err(())),
+        false => value.extract::<u64>(),
+    };
+    let number = number.and_then(|number| match number < least {
+        true => Err(PyValueError::new_err(())),
+        false => T::try_from(number).map_err(|_| PyValueError::new_err(())),
+    });
+    number.map_err(expected)
+}
+
+fn components_argument(value: &Bound<'_, PyAny>) -> PyResult<Option<usize>> {
+    if value.is_none() { Ok(None) } else { whole("components", value, 1).map(Some) }
+}
+
+fn support_argument(value: &Bound<'_, PyAny>) -> PyResult<Option<usize>> {
+    if value.is_none() { Ok(None) } else { whole("support", value, 1).map(Some) }
+}
+
+fn seed_argument(value: &Bound<'_, PyAny>) -> PyResult<u64> {
+    whole("seed", value, 0)
+}
+
+fn rounds_argument(value: &Bound<'_, PyAny>) -> PyResult<usize> {
+    whole("rounds", value, 0)
 }
 
 /// Fits a model to the rows of x; labels are the classes of the rows, names those of the columns, progress is called with a stage and the share of it
-/// that is done.
+/// that is done, words (a JSON object) are kept with the model as they are.
 #[pyfunction]
 #[pyo3(signature = (x, *, method = "expansion", kernel = "rbf", components = None, support = None, fidelity = None,
                     center = None, scaling = "standard", quantile = 0.95, seed = 0, labels = None,
-                    names = None, progress = None))]
+                    names = None, progress = None, words = None))]
 #[allow(clippy::too_many_arguments)]
 fn fit(
     py: Python<'_>,
-    x: PyReadonlyArray2<'_, f64>,
+    x: Table<'_>,
     method: &str,
     kernel: &str,
-    components: Option<usize>,
-    support: Option<usize>,
+    #[pyo3(from_py_with = components_argument)] components: Option<usize>,
+    #[pyo3(from_py_with = support_argument)] support: Option<usize>,
     fidelity: Option<f64>,
     center: Option<bool>,
     scaling: &str,
     quantile: f64,
-    seed: u64,
-    labels: Option<PyReadonlyArray1<'_, i64>>,
+    #[pyo3(from_py_with = seed_argument)] seed: u64,
+    labels: Option<Classes<'_>>,
     names: Option<Vec<String>>,
     progress: Option<Py<PyAny>>,
+    words: Option<&str>,
 ) -> PyResult<Model> {
     let target = match (support, fidelity) {
         (Some(_), Some(_)) => return Err(value_error("give support or fidelity, not both")),
@@ -225,29 +249,25 @@ fn fit(
         quantile,
         seed,
     };
-    let points = points(&x)?;
-    let labels = labels.map(|labels| Labels::new(labels.as_array())).transpose().map_err(value_error)?;
-    let listener = Listener { progress, last: Mutex::new(Instant::now()), raised: Mutex::new(None) };
-    let run = || match &labels {
-        Some(labels) => fit.run_labelled(&points, labels, names.clone(), &listener),
-        None => fit.run(&points, names.clone(), &listener),
+    let labels = labels.as_ref().map(|labels| Labels::new(labels.values())).transpose().map_err(value_error)?;
+    let (columns, values) = (x.columns(), x.values());
+    let run = |watch: &dyn Watch| {
+        let points = Points::new(columns, values)?;
+        match &labels {
+            Some(labels) => fit.run_labelled(&points, labels, names, watch),
+            None => fit.run(&points, names, watch),
+        }
     };
-    let fitted = py.detach(run);
-    match listener.raised.into_inner().expect("nobody panics here") {
-        Some(error) => Err(error),
-        None => fitted.map(Model).map_err(value_error),
-    }
+    let words = words.map(serde_json::from_str).transpose().map_err(value_error)?;
+    let mut model = progress::watched(py, progress, run)?;
+    words.into_iter().for_each(|words| model.request_in(words));
+    Ok(Model(model))
 }
 
 /// K(X, Z).
 #[pyfunction]
-fn kernel<'py>(
-    py: Python<'py>,
-    spec_text: &str,
-    x: PyReadonlyArray2<'py, f64>,
-    z: PyReadonlyArray2<'py, f64>,
-) -> PyResult<Bound<'py, PyArray2<f64>>> {
-    let identity = faer::Mat::identity(z.shape()[0], z.shape()[0]);
+fn kernel<'py>(py: Python<'py>, spec_text: &str, x: Table<'py>, z: Table<'py>) -> PyResult<Bound<'py, PyArray2<f64>>> {
+    let identity = faer::Mat::identity(z.rows(), z.rows());
     multiply(py, spec_text, &x, &z, identity, false)
 }
 
@@ -257,45 +277,42 @@ fn kernel<'py>(
 fn product<'py>(
     py: Python<'py>,
     spec_text: &str,
-    x: PyReadonlyArray2<'py, f64>,
-    z: PyReadonlyArray2<'py, f64>,
-    a: PyReadonlyArray2<'py, f64>,
+    x: Table<'py>,
+    z: Table<'py>,
+    a: Table<'py>,
     single: bool,
 ) -> PyResult<Bound<'py, PyArray2<f64>>> {
-    if a.shape()[0] != z.shape()[0] {
-        return Err(value_error("a needs one row a row of z"));
+    if a.rows() != z.rows() {
+        return Err(value_error(format!("a has {} rows, expected one per row of z: {}", a.rows(), z.rows())));
     }
-    let view = a.as_array();
-    let weights = faer::Mat::from_fn(view.nrows(), view.ncols(), |i, j| view[(i, j)]);
+    let weights = faer::Mat::from_fn(a.rows(), a.columns(), |i, j| a.values()[i * a.columns() + j]);
     multiply(py, spec_text, &x, &z, weights, single)
 }
 
 /// Does `rounds` rounds of multiply-adds on every thread; returns how many they were.
 #[pyfunction]
-fn multiply_adds(py: Python<'_>, single: bool, rounds: usize) -> u64 {
-    py.detach(|| skpca::multiply_adds(precision(single), rounds))
+fn multiply_adds(py: Python<'_>, single: bool, #[pyo3(from_py_with = rounds_argument)] rounds: usize) -> PyResult<u64> {
+    compute(py, || Ok(skpca::multiply_adds(precision(single), rounds)))
 }
 
 fn multiply<'py>(
     py: Python<'py>,
     spec_text: &str,
-    x: &PyReadonlyArray2<'py, f64>,
-    z: &PyReadonlyArray2<'py, f64>,
+    x: &Table,
+    z: &Table,
     a: faer::Mat<f64>,
     single: bool,
 ) -> PyResult<Bound<'py, PyArray2<f64>>> {
-    let (queries, basis) = (points(x)?, points(z)?);
-    if queries.d() != basis.d() {
-        return Err(value_error(Error::Width { found: queries.d(), expected: basis.d() }));
-    }
-    let kernel: Arc<dyn skpca::kernel::Kernel> =
-        skpca::kernel::build(&spec(spec_text)?, &basis, 0).map_err(value_error)?;
-    let columns = a.ncols();
-    let out = py.detach(|| {
-        let basis = Basis::new(kernel, basis.into_owned());
-        let weights = basis.weights(a);
-        basis.product(&queries, &weights, precision(single))
-    });
+    let (width, values) = (z.columns(), z.values());
+    let (kernel, columns) = (spec(spec_text)?, a.ncols());
+    let out = compute_of(py, x, |queries| {
+        let points = Points::new(width, values)?;
+        if queries.d() != points.d() {
+            return Err(Error::Width { found: queries.d(), expected: points.d() });
+        }
+        let basis = Basis::new(skpca::kernel::build(&kernel, &points, 0)?, points.into_owned());
+        Ok(basis.product(&queries, &basis.weights(a), precision(single)))
+    })?;
     rows(py, out, columns)
 }
 

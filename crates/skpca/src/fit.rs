@@ -15,6 +15,7 @@ use crate::method::{self, COMPONENTS, DEPENDENT, Shared, Size, Solution, Step, S
 use crate::model::{ABOVE_ONE, Model, Parts, Scores};
 use crate::points::Points;
 use crate::random::Random;
+use crate::request::Request;
 use crate::spec::Spec;
 use crate::spectrum::Expansion;
 use crate::study::{Ground, Inner};
@@ -318,6 +319,7 @@ impl Fit {
             seed: self.seed,
             scores: Scores::new(vec![0.0], self.quantile),
             report,
+            request: Some(Request { fit: self.clone(), words: serde_json::Map::new() }),
         };
         let scored = SCORED.min(SCORED_WORK / (parts.support.n() * (parts.support.d() + 20))).max(1000);
         let sample = Random::new(self.seed, 6).sample(n, scored);

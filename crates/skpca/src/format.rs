@@ -1,7 +1,7 @@
 //! Model ⇄ bytes: a safetensors file with one metadata entry.
 //!
 //! ```text
-//! "skpca" : checksum (8 hex digits) + JSON { version, method, kernel, columns, n, … , report }
+//! "skpca" : checksum (8 hex digits) + JSON { version, method, kernel, columns, n, … , report, request }
 //! tensors : support m×d, coefficients m×q, frame q×q′, axes m×any, means, mean, variances, shift, scale, scores, scores_above, rows,
 //!           kernel.FIELD for each list among the kernel's parameters
 //! ```
@@ -24,6 +24,7 @@ use crate::error::{Error, Result};
 use crate::method::{self, Report};
 use crate::model::{Density, Model, Parts, Scores};
 use crate::points::Points;
+use crate::request::Request;
 use crate::spec::Spec;
 
 /// The version written; older ones would be read, newer ones are refused.
@@ -236,6 +237,7 @@ fn metadata(parts: &Parts) -> Value {
             "log_determinant": density.log_determinant,
         })),
         "report": parts.report.to_json(),
+        "request": parts.request.as_ref().map(|request| request.to_file(&parts.kernel)),
     })
 }
 
@@ -268,9 +270,9 @@ impl Reader<'_> {
         if rows != m {
             return Err(Error::file(format!("coefficients has {rows} rows, expected {m}")));
         }
+        let kernel = self.kernel()?;
         Ok(Parts {
             method: Spec::from_json(&self.json["method"])?,
-            kernel: self.kernel()?,
             columns: Columns {
                 names: self.names("names")?,
                 ignored: self.names("ignored")?.unwrap_or_default(),
@@ -301,6 +303,8 @@ impl Reader<'_> {
                 above: self.counts("scores_above")?,
             },
             report: self.report()?,
+            request: Request::from_file(&self.json["request"], &kernel)?,
+            kernel,
         })
     }
 

@@ -71,6 +71,7 @@ mod model;
 mod points;
 mod random;
 mod reference;
+mod request;
 mod scatter;
 #[allow(unsafe_code)]
 mod simd;
@@ -90,6 +91,7 @@ pub use method::{Report, Step, Target};
 pub use model::{Density, Model, Parts, Scores};
 pub use points::Points;
 pub use random::Random;
+pub use request::Request;
 pub use spec::Spec;
 pub use study::Study;
 pub use watch::Watch;

@@ -22,6 +22,7 @@ use crate::gram::{Basis, Precision, Weights};
 use crate::kernel::{Form, Kernel, Outer};
 use crate::method::Report;
 use crate::points::{Points, first_not_finite};
+use crate::request::Request;
 use crate::spec::Spec;
 
 /// What is stored of a model; [`Model`] adds what is computed from it.
@@ -67,6 +68,8 @@ pub struct Parts {
     pub scores: Scores,
     /// How the fit went.
     pub report: Report,
+    /// What was asked for; files of older versions do not know.
+    pub request: Option<Request>,
 }
 
 /// A Gaussian in feature space, `N(φ̄, C)`.
@@ -180,6 +183,11 @@ impl Model {
     pub fn ignore(&mut self, names: Vec<String>) {
         let mut seen: HashSet<&String> = self.parts.columns.names.iter().flatten().collect();
         self.parts.columns.ignored = names.iter().filter(|name| seen.insert(name)).cloned().collect();
+    }
+
+    /// Keeps the caller's own words for what was asked for.
+    pub fn request_in(&mut self, words: serde_json::Map<String, serde_json::Value>) {
+        self.parts.request.iter_mut().for_each(|request| request.words = words.clone());
     }
 
     /// Number of components.
@@ -527,8 +535,11 @@ impl Scores {
     }
 
     /// `(1 + number of training scores at least as high) / (1 + number of training scores)`; between stored
-    /// scores the larger p.
+    /// scores the larger p. NaN is as high as nothing: its p is NaN.
     pub fn p_value(&self, score: f64) -> f64 {
+        if score.is_nan() {
+            return f64::NAN;
+        }
         // As high as `score` are at most those above the highest stored score below it.
         let at_least = match self.values.partition_point(|v| *v < score) {
             0 => self.count,
@@ -631,6 +642,13 @@ mod tests {
         assert_eq!(scores.threshold, 2.0);
         let p = |s| (scores.p_value(s) * 5.0).round() as usize;
         assert_eq!([p(0.0), p(1.0), p(1.5), p(2.0), p(2.5), p(3.0), p(4.0)], [5, 5, 4, 4, 2, 2, 1]);
+    }
+
+    #[test]
+    fn a_score_that_is_no_number_has_no_p_value() {
+        let scores = Scores::new(vec![3.0, 1.0, 2.0], 0.5);
+        assert!(scores.p_value(f64::NAN).is_nan());
+        assert_eq!([scores.p_value(f64::NEG_INFINITY), scores.p_value(f64::INFINITY)], [1.0, 0.25]);
     }
 
     #[test]

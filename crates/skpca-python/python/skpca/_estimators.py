@@ -6,8 +6,8 @@ from sklearn.exceptions import NotFittedError
 from sklearn.linear_model import Ridge
 from sklearn.utils.validation import check_array, check_is_fitted
 
-from . import _preimage
-from ._kernel_model import KernelModel, double
+from . import _parameters, _preimage
+from ._kernel_model import KernelModel, double, refuse_masked
 
 INVERSES = (None, "fixed-point", "ridge", "kernel-ridge")
 
@@ -16,8 +16,8 @@ class SparseKernelPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, KernelM
     """Kernel PCA whose components are sums over a handful of points.
 
     Kernel PCA keeps every training row. This keeps `n_support` points, or as few as reach a `fidelity`: the share of
-    what exact kernel PCA captures. Columns are taken as they are: put a `StandardScaler` before it where they
-    have different units.
+    what exact kernel PCA captures. Columns are taken as they are: where they have different units, give a `scaling` or
+    put a `StandardScaler` before it.
 
     Parameters
     ----------
@@ -46,6 +46,9 @@ class SparseKernelPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, KernelM
         How good the components must be, from 0 to 1. With neither this nor `n_support`: 0.95.
     center : bool, default=None
         Whether features are centred; None does as the method's paper: all but "likelihood" do.
+    scaling : {"none", "standard", "minmax"}, default="none"
+        How columns are scaled before the kernel sees them: not at all, to mean 0 and variance 1 (as the `skpca` program
+        does by default), or to the range from 0 to 1.
     refit : bool, default=True
         Whether the best components over the chosen points replace those of the method's paper. For "l1", "l21",
         "elastic-net", "threshold" and "likelihood"; the others have no components but the best.
@@ -129,6 +132,7 @@ class SparseKernelPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, KernelM
         n_support=None,
         fidelity=None,
         center=None,
+        scaling="none",
         refit=True,
         tol=None,
         max_iter=None,
@@ -148,6 +152,7 @@ class SparseKernelPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, KernelM
             n_support=n_support,
             fidelity=fidelity,
             center=center,
+            scaling=scaling,
             refit=refit,
             tol=tol,
             max_iter=max_iter,
@@ -175,6 +180,8 @@ class SparseKernelPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, KernelM
         """
         if self.inverse not in INVERSES:
             raise ValueError(f"inverse = {self.inverse!r}: expected one of {INVERSES}")
+        if not (_parameters.is_number(self.alpha) and self.alpha >= 0):
+            raise ValueError(f"alpha = {self.alpha!r}: must be a finite number from 0")
         X = self._fit(X, y)
         inverse = self.inverse or ("fixed-point" if _preimage.applies(self._model) else "ridge")
         if inverse == "fixed-point" and not _preimage.applies(self._model):
@@ -219,15 +226,18 @@ class SparseKernelPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, KernelM
             Rows.
         """
         check_is_fitted(self)
+        refuse_masked(X=X)
         X = check_array(X, dtype=[np.float64, np.float32])
         if X.shape[1] != self.n_components_:
             raise ValueError(f"X has {X.shape[1]} columns, expected one for each of {self.n_components_} components")
         if self._inverse is not None:
             rows = self._inverse.predict(X)
-        elif _preimage.applies(self._model):
+        elif self.inverse in (None, "fixed-point") and _preimage.applies(self._model):
             rows = _preimage.fixed_point(self._model, X.astype(np.float64))
         else:
-            raise NotFittedError("models under a precomputed kernel, and but for rbf those from files, have no inverse")
+            raise NotFittedError(
+                "models under a precomputed kernel have no inverse, and those from files only the fixed point under rbf"
+            )
         return rows.astype(X.dtype, copy=False)
 
     def score(self, X, y=None):

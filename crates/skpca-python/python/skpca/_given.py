@@ -19,16 +19,25 @@ def is_given(kernel):
     return callable(kernel) or isinstance(kernel, str) and kernel == "precomputed"
 
 
-def fit(X, kernel, names=None, **options):
+def fit(X, kernel, scaling, names=None, words=None, **options):
     """As `_core.fit`, for rows under a function, or for a matrix of kernel values."""
-    values = X if kernel == "precomputed" else pairwise_kernels(X, metric=kernel)
+    if scaling != "none":
+        raise ValueError(f"scaling = {scaling!r}: must be none under a given kernel, which sees the rows as they are")
+    values = X if kernel == "precomputed" else finite(pairwise_kernels(X, metric=kernel))
     if values.shape[0] != values.shape[1]:
         raise ValueError(f"a precomputed kernel matrix is square, X has shape {values.shape}")
-    model = _core.fit(factor(values), kernel="linear", **options)
+    model = _core.fit(factor(values), kernel="linear", scaling="none", **options)
     if "rows" not in model.arrays():
         method = json.loads(model.describe())["method"]["name"]
         raise ValueError(f"the method {method} moves points, a given kernel has samples only: take greedy")
     return Given(model, kernel, X)
+
+
+def finite(values):
+    """Values of someone's function, which may be anything."""
+    if not np.isfinite(values).all():
+        raise ValueError("the kernel is a function with values that are not finite numbers")
+    return values
 
 
 def factor(values):
@@ -63,7 +72,7 @@ class Given:
         """Kernel values of rows with the support."""
         if self.kernel == "precomputed":
             return X[:, self.parts["rows"]]
-        return pairwise_kernels(X, self.points, metric=self.kernel)
+        return finite(pairwise_kernels(X, self.points, metric=self.kernel))
 
     def p_values(self, scores):
         return self.model.p_values(scores)
@@ -83,9 +92,3 @@ class Given:
 
     def save(self, path):
         self.to_bytes()
-
-    def __getstate__(self):
-        return {**self.__dict__, "model": self.model.to_bytes()}
-
-    def __setstate__(self, state):
-        self.__dict__.update(state, model=_core.Model.from_bytes(state["model"]))

@@ -10,7 +10,7 @@ from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_is_fitted, validate_data
 
-from . import _core, _given, _spec
+from . import _core, _given, _parameters, _request, _spec
 
 
 class KernelModel(BaseEstimator):
@@ -28,6 +28,7 @@ class KernelModel(BaseEstimator):
         n_support=None,
         fidelity=None,
         center=None,
+        scaling="none",
         refit=True,
         tol=None,
         max_iter=None,
@@ -44,6 +45,7 @@ class KernelModel(BaseEstimator):
         self.n_support = n_support
         self.fidelity = fidelity
         self.center = center
+        self.scaling = scaling
         self.refit = refit
         self.tol = tol
         self.max_iter = max_iter
@@ -53,21 +55,24 @@ class KernelModel(BaseEstimator):
 
     def _fit(self, X, y, **options):
         """Fits the core's model to X, keeps it, and returns X as the core saw it."""
+        _parameters.check(self)
         X, labels = self._training(X, y)
         given = _given.is_given(self.kernel)
+        seed = _spec.seed(self.random_state)
         model = (_given if given else _core).fit(
             X,
-            method=_spec.text(_spec.method(self)),
-            kernel=self.kernel if given else _spec.text(_spec.kernel(self)),
+            method=_spec.text("method", _spec.method(self)),
+            kernel=self.kernel if given else _spec.text("kernel", _spec.kernel(self)),
             components=self.n_components,
             support=self.n_support,
             fidelity=self.fidelity,
             center=self.center,
-            scaling="none",
-            seed=_spec.seed(self.random_state),
+            scaling=self.scaling,
+            seed=seed,
             labels=labels,
             names=distinct(getattr(self, "feature_names_in_", ())),
             progress=progress(type(self).__name__) if self.verbose else None,
+            words=_request.words(self, seed),
             **options,
         )
         about = self._adopt(model)
@@ -79,23 +84,35 @@ class KernelModel(BaseEstimator):
 
     def _training(self, X, y):
         """Checked rows, and the number of each row's class where labels matter."""
-        checks = dict(accept_sparse="csr", dtype=[np.float64, np.float32], order="C", ensure_min_samples=2)
+        checks = dict(ensure_min_samples=2)
         if not _spec.labelled(self):
-            return double(validate_data(self, X, **checks)), None
-        X, y = validate_data(self, X, y, **checks)
+            return double(self._checked(X, **checks)), None
+        X, y = self._checked(X, y=y, **checks)
         check_classification_targets(y)
         return double(X), np.unique(y, return_inverse=True)[1].astype(np.int64, copy=False)
 
     def _queries(self, X):
         """Checked rows of new data, in the type they came in."""
         check_is_fitted(self)
-        checks = dict(accept_sparse="csr", dtype=[np.float64, np.float32], order="C")
         # The core looks for NaN itself, and looking costs as much as fifteen kernel values.
-        return validate_data(self, X, reset=False, ensure_all_finite=_given.is_given(self.kernel), **checks)
+        return self._checked(X, reset=False, ensure_all_finite=_given.is_given(self.kernel))
+
+    def _checked(self, X, **checks):
+        """Rows in C order, dense or sparse, float32 where they came so."""
+        refuse_masked(X=X, **{name: value for name, value in checks.items() if name == "y"})
+        dtype = getattr(X, "dtype", None)
+        if getattr(dtype, "kind", "O") not in "biufcO":
+            raise ValueError(f"X: expected real numbers, found an array of type {dtype}")
+        try:
+            return validate_data(self, X, accept_sparse="csr", dtype=[np.float64, np.float32], order="C", **checks)
+        except OverflowError as error:
+            raise ValueError(f"X: expected real numbers: {error}") from error
 
     def _adopt(self, model):
         """Keeps a model, and says what it is."""
         parts, about = model.arrays(), json.loads(model.describe())
+        if not about["total_variance"] > 0:
+            raise ValueError("not a usable model file: its total variance is not positive")
         self._model = model
         self._frame = parts.get("frame")
         self.support_ = parts.get("rows")
@@ -139,34 +156,16 @@ class KernelModel(BaseEstimator):
         Returns
         -------
         estimator : object
-            A fitted estimator with the parameters of the model's fit.
+            A fitted estimator with the parameters that were given to the model's fit.
         """
         model = _core.Model.from_bytes(Path(path).read_bytes())
         about = json.loads(model.describe())
-        estimator = cls(
-            about["q"],
-            method=about["method"],
-            kernel=about["kernel"],
-            n_support=about["m"],
-            center=about["center"],
-            random_state=about["seed"],
-        )
+        estimator = cls(**_request.parameters(cls, model))
         estimator.n_features_in_ = about["d"]
         if about["columns"] is not None:
             estimator.feature_names_in_ = np.array(about["columns"], dtype=object)
         estimator._adopt(model)
         return estimator
-
-    def __getstate__(self):
-        state = dict(super().__getstate__())
-        if isinstance(state.get("_model"), _core.Model):
-            state["_model"] = state["_model"].to_bytes()
-        return state
-
-    def __setstate__(self, state):
-        if isinstance(state.get("_model"), bytes):
-            state = {**state, "_model": _core.Model.from_bytes(state["_model"])}
-        super().__setstate__(state)
 
     def __sklearn_tags__(self):
         tags = super().__sklearn_tags__()
@@ -179,6 +178,13 @@ class KernelModel(BaseEstimator):
 def distinct(names):
     """Names of columns that can be told apart by them, or nothing."""
     return list(names) if len(names) and len(set(names)) == len(names) else None
+
+
+def refuse_masked(**arrays):
+    """scikit-learn would take what is under a mask for a value."""
+    for name, array in arrays.items():
+        if np.ma.is_masked(array):
+            raise ValueError(f"values of {name} are masked: fill them, or leave their rows out")
 
 
 def double(X):

@@ -7,17 +7,15 @@ from sklearn.base import OutlierMixin
 from sklearn.exceptions import NotFittedError
 
 from ._kernel_model import KernelModel, double
-
-# Share of the training rows that count as outliers where nothing is said.
-CONTAMINATION = 0.05
+from ._request import CONTAMINATION
 
 
 class KernelNovelty(OutlierMixin, KernelModel):
     """Detector of outliers by their distance to kernel PCA components over a handful of points.
 
     The score is Hoffmann's reconstruction error: the squared distance, in feature space, of a row to the span of the
-    components; process engineers know it as SPE or Q. Columns are taken as they are: put a
-    `StandardScaler` before it where they have different units.
+    components; process engineers know it as SPE or Q. Columns are taken as they are: give a `scaling`, or put a
+    `StandardScaler` before it, where they have different units.
 
     Parameters
     ----------
@@ -25,7 +23,7 @@ class KernelNovelty(OutlierMixin, KernelModel):
         Number of components; None is 10, or the rank of the data where that is lower.
     contamination : "auto" or float, default="auto"
         Share of the training rows that count as outliers, above 0 and up to 0.5; "auto" is 0.05.
-    method, kernel, gamma, degree, coef0, n_support, fidelity, center, refit, tol, max_iter, random_state, ... :
+    method, kernel, gamma, degree, coef0, n_support, fidelity, center, scaling, refit, tol, max_iter, ... :
         As in :class:`SparseKernelPCA`.
 
     Attributes
@@ -65,6 +63,7 @@ class KernelNovelty(OutlierMixin, KernelModel):
         n_support=None,
         fidelity=None,
         center=None,
+        scaling="none",
         refit=True,
         tol=None,
         max_iter=None,
@@ -82,6 +81,7 @@ class KernelNovelty(OutlierMixin, KernelModel):
             n_support=n_support,
             fidelity=fidelity,
             center=center,
+            scaling=scaling,
             refit=refit,
             tol=tol,
             max_iter=max_iter,

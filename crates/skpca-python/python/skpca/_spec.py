@@ -1,7 +1,7 @@
 """How scikit-learn's parameters are spelled in the core: `{"name": "rbf", "gamma": 0.5}`, and a seed."""
 
 import json
-from numbers import Integral
+from numbers import Integral, Real
 
 from sklearn.utils import check_random_state
 
@@ -33,9 +33,11 @@ def fields(what, value):
     """A name or a dict as a dict of its own."""
     if isinstance(value, str):
         value = {"name": value}
-    if not isinstance(value, dict) or "name" not in value:
+    if not isinstance(value, dict) or not isinstance(value.get("name"), str):
         raise ValueError(f'{what} = {value!r}: expected a name, or a dict such as {{"name": "rbf", "gamma": 0.5}}')
-    names = {name: ALIASES.get(value[name], value[name]) for name in ("name", "base") if name in value}
+    names = {
+        name: ALIASES.get(value[name], value[name]) for name in ("name", "base") if isinstance(value.get(name), str)
+    }
     return {**value, **names}
 
 
@@ -68,13 +70,25 @@ def labelled(estimator):
     return learns or method.get("name") == "discriminant"
 
 
-def text(spec):
+def text(what, spec):
     """As the core reads it; numpy's numbers and arrays included."""
-    return json.dumps(spec, default=lambda value: value.tolist())
+    try:
+        return json.dumps(spec, default=plain, allow_nan=False)
+    except (TypeError, ValueError) as error:
+        raise ValueError(f"{what} = {spec!r}: expected finite numbers, text and lists of them: {error}") from error
+
+
+def plain(value):
+    """A number or an array of numpy's, or a fraction, as JSON has it."""
+    if hasattr(value, "tolist"):
+        return value.tolist()
+    if isinstance(value, Real):
+        return float(value)
+    raise TypeError(f"{value!r} is neither")
 
 
 def seed(random_state):
     """A whole number is the seed itself, as on the command line; a generator is asked for one."""
-    if isinstance(random_state, Integral) and 0 <= random_state < 2**64:
+    if isinstance(random_state, Integral):
         return int(random_state)
     return int(check_random_state(random_state).randint(2**31 - 1))

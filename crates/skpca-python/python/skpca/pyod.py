@@ -15,7 +15,7 @@ class SKPCA(BaseDetector):
         Number of components; None is 10, or the rank of the data where that is lower.
     contamination : float, default=0.1
         Share of the training rows that count as outliers.
-    method, kernel, gamma, degree, coef0, n_support, fidelity, center, refit, tol, max_iter, random_state, ... :
+    method, kernel, gamma, degree, coef0, n_support, fidelity, center, scaling, refit, tol, max_iter, ... :
         As in :class:`skpca.SparseKernelPCA`.
 
     Attributes
@@ -55,6 +55,7 @@ class SKPCA(BaseDetector):
         n_support=None,
         fidelity=None,
         center=None,
+        scaling="none",
         refit=True,
         tol=None,
         max_iter=None,
@@ -72,6 +73,7 @@ class SKPCA(BaseDetector):
         self.n_support = n_support
         self.fidelity = fidelity
         self.center = center
+        self.scaling = scaling
         self.refit = refit
         self.tol = tol
         self.max_iter = max_iter

@@ -1,0 +1,136 @@
+//! Arguments: whatever numpy reads as an array of numbers. One that lies in memory as the core wants it is borrowed, any
+//! other is copied, and what numpy would read wrongly is refused.
+
+use numpy::ndarray::{Dimension, Ix1, Ix2};
+use numpy::{Element, PyArray, PyArrayMethods, PyReadonlyArray, PyUntypedArray, PyUntypedArrayMethods};
+use pyo3::exceptions::{PyOverflowError, PyTypeError, PyValueError};
+use pyo3::prelude::*;
+use pyo3::types::PyString;
+
+/// Types of array, by numpy's letters: bool, signed, unsigned, float, object.
+const NUMBERS: &str = "biufO";
+const INTEGERS: &str = "biu";
+
+/// Rows of numbers.
+pub struct Table<'py>(PyReadonlyArray<'py, f64, Ix2>);
+
+impl Table<'_> {
+    pub fn rows(&self) -> usize {
+        self.0.shape()[0]
+    }
+
+    pub fn columns(&self) -> usize {
+        self.0.shape()[1]
+    }
+
+    /// All values, row after row.
+    pub fn values(&self) -> &[f64] {
+        self.0.as_slice().expect("it is contiguous")
+    }
+}
+
+impl<'py> FromPyObject<'_, 'py> for Table<'py> {
+    type Error = PyErr;
+
+    fn extract(given: Borrowed<'_, 'py, PyAny>) -> PyResult<Table<'py>> {
+        read(&given, NUMBERS).map(Table)
+    }
+}
+
+/// Numbers in a row.
+pub struct Vector<'py>(PyReadonlyArray<'py, f64, Ix1>);
+
+impl Vector<'_> {
+    pub fn values(&self) -> &[f64] {
+        self.0.as_slice().expect("it is contiguous")
+    }
+}
+
+impl<'py> FromPyObject<'_, 'py> for Vector<'py> {
+    type Error = PyErr;
+
+    fn extract(given: Borrowed<'_, 'py, PyAny>) -> PyResult<Vector<'py>> {
+        read(&given, NUMBERS).map(Vector)
+    }
+}
+
+/// Numbers of classes, one per row.
+pub struct Classes<'py>(PyReadonlyArray<'py, i64, Ix1>);
+
+impl Classes<'_> {
+    pub fn values(&self) -> &[i64] {
+        self.0.as_slice().expect("it is contiguous")
+    }
+}
+
+impl<'py> FromPyObject<'_, 'py> for Classes<'py> {
+    type Error = PyErr;
+
+    fn extract(given: Borrowed<'_, 'py, PyAny>) -> PyResult<Classes<'py>> {
+        read(&given, INTEGERS).map(Classes)
+    }
+}
+
+/// An aligned array in C order, of the caller's memory if that is so already.
+fn read<'py, T: Element, D: Dimension>(given: &Bound<'py, PyAny>, kinds: &str) -> PyResult<PyReadonlyArray<'py, T, D>> {
+    if given.is_exact_instance_of::<PyUntypedArray>()
+        && let Ok(array) = given.cast::<PyArray<T, D>>()
+        && array.is_c_contiguous()
+        && array.is_aligned()
+    {
+        return Ok(array.try_readonly()?);
+    }
+    let array = numbers(given, kinds)?;
+    let (found, expected) = (array.ndim(), D::NDIM.expect("its number of dimensions is fixed"));
+    if found != expected {
+        let plural = if expected == 1 { "" } else { "s" };
+        let hint = match found == 1 {
+            true => ": reshape(1, -1) makes it one row, reshape(-1, 1) one column",
+            false => "",
+        };
+        let message = format!("expected an array of {expected} dimension{plural}, found {found}{hint}");
+        return Err(PyValueError::new_err(message));
+    }
+    let numpy = given.py().import("numpy")?;
+    let array = numpy.call_method1("require", (array, T::get_dtype(given.py()), "CA"))?;
+    Ok(array.cast_into::<PyArray<T, D>>()?.try_readonly()?)
+}
+
+/// What numpy makes of `given`, if it holds numbers and numpy sees all there is to see.
+fn numbers<'py>(given: &Bound<'py, PyAny>, kinds: &str) -> PyResult<Bound<'py, PyUntypedArray>> {
+    let numpy = given.py().import("numpy")?;
+    if given.hasattr("toarray")? {
+        return Err(PyTypeError::new_err("a sparse matrix: use its toarray()"));
+    }
+    let masked = numpy.getattr("ma")?;
+    if given.is_instance(&masked.getattr("MaskedArray")?)? && masked.call_method1("is_masked", (given,))?.is_truthy()? {
+        return Err(PyValueError::new_err("values of the array are masked: fill them, or leave their rows out"));
+    }
+    let array = numpy.call_method1("asarray", (given,))?;
+    let dtype = array.getattr("dtype")?;
+    let kind = dtype.getattr("kind")?;
+    if !kinds.contains(kind.cast::<PyString>()?.to_str()?) {
+        let expected = if kinds == INTEGERS { "integers" } else { "real numbers" };
+        return Err(PyTypeError::new_err(format!("expected {expected}, found an array of type {dtype}")));
+    }
+    let array = if kind.eq("O")? { unboxed(&array)? } else { array };
+    Ok(array.cast_into()?)
+}
+
+/// The real numbers that an array of objects holds. By way of complex ones, whose imaginary parts numpy would drop.
+fn unboxed<'py>(array: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyAny>> {
+    let py = array.py();
+    let values = array.call_method1("astype", ("complex128",)).map_err(|error| {
+        let message = format!("expected real numbers: {}", error.value(py));
+        match error.is_instance_of::<PyValueError>(py) || error.is_instance_of::<PyOverflowError>(py) {
+            true => PyValueError::new_err(message),
+            false => PyTypeError::new_err(message),
+        }
+    })?;
+    // None is read as NaN + NaN i, and refused as a NaN.
+    let imaginary = py.import("numpy")?.call_method1("nan_to_num", (values.getattr("imag")?,))?;
+    match imaginary.call_method0("any")?.is_truthy()? {
+        true => Err(PyTypeError::new_err("expected real numbers, found complex ones")),
+        false => values.getattr("real"),
+    }
+}

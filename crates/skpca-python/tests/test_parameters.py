@@ -1,0 +1,91 @@
+"""Wrong parameters are ValueErrors that say what the parameter may be; right ones of any type work."""
+
+from fractions import Fraction
+
+import numpy as np
+import pytest
+import skpca
+from skpca import KernelNovelty, SparseKernelPCA
+
+X = np.random.default_rng(0).normal(size=(60, 3))
+NAN, INFINITY = float("nan"), float("inf")
+
+WRONG = {
+    "n_components": [-1, 0, 1.5, 2.0, True, 2**70, NAN, "two", [2]],
+    "n_support": [-1, 0, 1.5, True, 2**70, "two"],
+    "fidelity": [NAN, INFINITY, 0, -1, 1.5, True, "high"],
+    "gamma": [-1, 0, NAN, INFINITY, True, "wide", [1.0]],
+    "degree": [-1, 0, 1.5, 65, 2**70, NAN, True, "two"],
+    "coef0": [NAN, INFINITY, True, "one"],
+    "center": [0, 1, 2, "yes", NAN],
+    "refit": [0, 1, "yes"],
+    "tol": [-1, 0, NAN, INFINITY, True, "small"],
+    "max_iter": [-1, 1.5, True, NAN, INFINITY, 2**70, "many"],
+    "random_state": [-1, 2**64, 1.5, NAN, True, "seed", np.random.default_rng(0)],
+    "n_jobs": [0, 1.5, True, "all"],
+    "method": [3, None, {}, {"name": 3}, {"name": []}, ["greedy"], {"name": "greedy", "rank": NAN}],
+    "kernel": [3, None, {}, {"name": 3}, {"name": []}, {"name": "rbf", "gamma": {1}}, {"name": "rbf", "gamma": NAN}],
+}
+RIGHT = {
+    "n_components": [np.int64(2), np.uint8(2), 100, None],
+    "n_support": [np.int32(5)],
+    "fidelity": [np.float32(0.5), Fraction(1, 2), 1],
+    "gamma": [np.float32(0.5), Fraction(1, 2), 1, "median"],
+    "degree": [np.int64(2), 2.0, None],
+    "coef0": [np.float32(0.5), 0, Fraction(1, 3)],
+    "center": [True, np.bool_(False)],
+    "refit": [False, np.bool_(True)],
+    "tol": [np.float32(0.1), Fraction(1, 10), 1],
+    "max_iter": [np.int64(3), 1000],
+    "random_state": [np.int64(3), 2**64 - 1, np.random.RandomState(0), np.random],
+    "n_jobs": [-1, 1, np.int64(2)],
+}
+# Where a parameter matters.
+PLACES = {
+    "degree": {"kernel": "poly"},
+    "coef0": {"kernel": "poly"},
+    "refit": {"method": "threshold"},
+    "tol": {"method": "likelihood"},
+    "max_iter": {"method": "greedy"},
+    "n_support": {"n_components": 2},
+}
+
+
+def estimator(kind, name, value):
+    return kind(**{"n_components": 2, **PLACES.get(name, {}), name: value})
+
+
+@pytest.mark.parametrize("kind", [SparseKernelPCA, KernelNovelty])
+@pytest.mark.parametrize("name, value", [(name, value) for name, values in WRONG.items() for value in values])
+def test_wrong_parameters(kind, name, value):
+    with pytest.raises(ValueError, match=f"{name} = .*(must be|expected) "):
+        estimator(kind, name, value).fit(X)
+
+
+@pytest.mark.filterwarnings("ignore:.*did not converge")
+@pytest.mark.parametrize("name, value", [(name, value) for name, values in RIGHT.items() for value in values])
+def test_right_parameters(name, value):
+    assert len(estimator(SparseKernelPCA, name, value).fit_transform(X)) == len(X)
+
+
+@pytest.mark.parametrize("alpha", [-1, NAN, "some", None])
+@pytest.mark.parametrize("inverse", ["ridge", "kernel-ridge"])
+def test_wrong_ridges(inverse, alpha):
+    with pytest.raises(ValueError, match="alpha = .*must be "):
+        SparseKernelPCA(2, inverse=inverse, alpha=alpha).fit(X)
+
+
+@pytest.mark.parametrize("name, least", [("components", 1), ("support", 1), ("seed", 0)])
+def test_whole_numbers_of_the_core(name, least):
+    for value in (least - 1, -7, 2**64, 2**70):
+        with pytest.raises(ValueError, match=f"{name} = {value}: expected an integer from {least} "):
+            skpca.fit(X, **{name: value})
+    for value in (1.5, "1", True, [1]):
+        with pytest.raises(TypeError, match=f"{name} = .*: expected an integer"):
+            skpca.fit(X, **{name: value})
+    assert isinstance(skpca.fit(X, **{name: np.int16(3)}), skpca.Model)
+
+
+def test_rounds_are_a_whole_number():
+    with pytest.raises(ValueError, match="rounds = -1"):
+        skpca.multiply_adds(False, -1)

@@ -1,0 +1,182 @@
+//! What a model was asked for: model files keep it, so that it can be fitted again.
+//!
+//! ```text
+//! { method, kernel, components, support, fidelity, center, scaling, quantile, seed, words }
+//! ```
+//!
+//! The model's own method and kernel are what became of these: penalties that were sought and rules that were followed are
+//! numbers there.
+
+use serde_json::{Map, Value, json};
+
+use crate::error::{Error, Result};
+use crate::fit::Fit;
+use crate::kernel;
+use crate::method::Target;
+use crate::spec::Spec;
+
+/// A fit as it was asked for.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Request {
+    /// In our words.
+    pub fit: Fit,
+    /// In the caller's own, which are kept and not looked at.
+    pub words: Map<String, Value>,
+}
+
+impl Request {
+    /// As one JSON object.
+    pub fn to_json(&self) -> Value {
+        let fit = &self.fit;
+        let (support, fidelity) = match fit.target {
+            None => (None, None),
+            Some(Target::Support(m)) => (Some(m), None),
+            Some(Target::Fidelity(f)) => (None, Some(f)),
+        };
+        json!({
+            "method": fit.method.to_json(),
+            "kernel": fit.kernel.to_json(),
+            "components": fit.components,
+            "support": support,
+            "fidelity": fidelity,
+            "center": fit.center,
+            "scaling": fit.scaling.name(),
+            "quantile": fit.quantile,
+            "seed": fit.seed,
+            "words": self.words,
+        })
+    }
+
+    /// The same for the file of a model with this kernel. Lists that it has too are null: they may be as long as the data.
+    pub(crate) fn to_file(&self, kernel: &Spec) -> Value {
+        let mut request = self.clone();
+        for (name, value) in &mut request.fit.kernel.fields {
+            if value.is_array() && kernel.fields.get(name) == Some(value) {
+                *value = Value::Null;
+            }
+        }
+        request.to_json()
+    }
+
+    /// Reads what is in the file of a model with this kernel; files of older versions have no request.
+    pub(crate) fn from_file(json: &Value, of: &Spec) -> Result<Option<Request>> {
+        if json.is_null() {
+            return Ok(None);
+        }
+        // A kernel that lacks a list is at fault, not a request that refers to it.
+        kernel::build_resolved(of)?;
+        let mut asked = Spec::from_json(&json["kernel"])?;
+        for (name, value) in asked.fields.iter_mut().filter(|(_, value)| value.is_null()) {
+            *value = of.fields.get(name).cloned().ok_or_else(|| wrong("kernel"))?;
+        }
+        let support = optional(json, "support", whole)?.map(Target::Support);
+        let fidelity = optional(json, "fidelity", Value::as_f64)?.map(Target::Fidelity);
+        let fit = Fit {
+            method: Spec::from_json(&json["method"])?,
+            kernel: asked,
+            components: optional(json, "components", whole)?,
+            target: support.or(fidelity),
+            center: optional(json, "center", Value::as_bool)?,
+            scaling: json["scaling"].as_str().ok_or_else(|| wrong("scaling"))?.parse()?,
+            quantile: json["quantile"].as_f64().ok_or_else(|| wrong("quantile"))?,
+            seed: json["seed"].as_u64().ok_or_else(|| wrong("seed"))?,
+        };
+        fit.check()?;
+        let words = json["words"].as_object().ok_or_else(|| wrong("words"))?.clone();
+        Ok(Some(Request { fit, words }))
+    }
+}
+
+fn whole(value: &Value) -> Option<usize> {
+    value.as_u64().and_then(|value| usize::try_from(value).ok())
+}
+
+fn optional<T>(json: &Value, name: &str, read: impl Fn(&Value) -> Option<T>) -> Result<Option<T>> {
+    match &json[name] {
+        Value::Null => Ok(None),
+        value => read(value).map(Some).ok_or_else(|| wrong(name)),
+    }
+}
+
+fn wrong(name: &str) -> Error {
+    Error::file(format!("'{name}' of its request is missing or of the wrong type"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::{Scaling, format, toys};
+
+    fn read_back(fit: Fit, words: Value) -> Option<Request> {
+        let mut model = fit.run(&toys::clusters(0), None, &()).unwrap();
+        model.request_in(words.as_object().unwrap().clone());
+        let mut bytes = Vec::new();
+        format::write(&model, &mut bytes).unwrap();
+        let read = format::read(&bytes[..]).unwrap();
+        assert_eq!(read.parts(), model.parts());
+        read.parts().request.clone()
+    }
+
+    #[test]
+    fn a_file_knows_what_was_asked_for_not_what_became_of_it() {
+        let lists = Spec::new("conformal").with("delta", 0.5).with("weights", vec![1.0, -1.5]);
+        let kernels = ["rbf", "rbf,gamma=mean", "polynomial,degree=2"].map(|text| text.parse().unwrap());
+        let methods = ["l21", "l1,fraction=0.3", "energy", "threshold,keep=3"].map(|text| text.parse().unwrap());
+        let fits = [
+            Fit::default(),
+            Fit { components: Some(2), target: Some(Target::Support(5)), center: Some(false), ..Fit::default() },
+            Fit {
+                target: Some(Target::Fidelity(0.5)),
+                scaling: Scaling::Minmax,
+                quantile: 0.9,
+                seed: 7,
+                ..Fit::default()
+            },
+            Fit { kernel: lists.with("vectors", vec![-0.5, 0.2, 0.7, 0.1]), ..Fit::default() },
+        ];
+        let fits = fits.into_iter();
+        let fits = fits.chain(kernels.map(|kernel| Fit { kernel, ..Fit::default() }));
+        for fit in fits.chain(methods.map(|method| Fit { method, components: Some(2), ..Fit::default() })) {
+            let words = json!({"n_components": null, "kernel": "poly"});
+            let expected = Request { fit: fit.clone(), words: words.as_object().unwrap().clone() };
+            assert_eq!(read_back(fit, words), Some(expected));
+        }
+    }
+
+    #[test]
+    fn lists_of_the_kernel_are_kept_once() {
+        let kernel = Spec::new("conformal").with("weights", vec![1.0]).with("vectors", vec![2.0]);
+        let fit = Fit { kernel: kernel.clone(), ..Fit::default() };
+        let json = Request { fit, words: Map::new() }.to_file(&kernel);
+        assert_eq!(json["kernel"], json!({"name": "conformal", "weights": null, "vectors": null}));
+    }
+
+    #[test]
+    fn a_request_is_not_trusted() {
+        let kernel = Spec::new("rbf").with("gamma", 1.0);
+        let good = Request { fit: Fit::default(), words: Map::new() }.to_file(&kernel);
+        assert!(Request::from_file(&good, &kernel).unwrap().is_some());
+        assert_eq!(Request::from_file(&Value::Null, &kernel), Ok(None));
+        for (name, value) in [
+            ("method", json!("lasso")),
+            ("method", json!({"name": "l21", "penalty": -1})),
+            ("kernel", json!({"name": "rbf", "width": 1})),
+            ("kernel", json!({"name": "rbf", "gamma": []})),
+            ("kernel", json!({"name": "rbf", "vectors": null})),
+            ("components", json!(0)),
+            ("components", json!(-1)),
+            ("support", json!("many")),
+            ("fidelity", json!(2)),
+            ("center", json!(1)),
+            ("scaling", json!("log")),
+            ("quantile", json!(12)),
+            ("seed", json!(-1)),
+            ("words", json!([1])),
+        ] {
+            let mut bad = good.clone();
+            bad[name] = value;
+            assert!(Request::from_file(&bad, &kernel).is_err(), "{bad}");
+        }
+        assert!(Request::from_file(&json!(3), &kernel).is_err());
+    }
+}
