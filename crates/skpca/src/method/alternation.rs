@@ -87,6 +87,10 @@ const LOOSE: Effort = Effort { rounds: 0, moved: 1e-2, change: 1e-6, gap: 1e-3, 
 const SMALL: usize = 48;
 /// Newton steps of an A-step.
 const STEPS: usize = 200;
+/// A search may take as many P-steps as this many solutions that do not settle …
+const SEARCH: usize = 6;
+/// … and a solution this many, even if the search has used them up.
+const LEAST: usize = 20;
 /// Passes over all rows that may enlarge the working set.
 const PASSES: usize = 100;
 /// Rows that pull more than this share of the penalty may join soon …
@@ -159,6 +163,8 @@ pub(super) struct Alternation<'a> {
     gram: Mat<f64>,
     /// What a P that moves needs of them; nothing as long as there are none.
     images: Option<Images>,
+    /// P-steps that all solutions together may take; when they are used up, each gets a few.
+    budget: usize,
 }
 
 /// What an A-step gives.
@@ -197,7 +203,14 @@ impl<'a> Alternation<'a> {
             squares: Vec::new(),
             gram,
             images: None,
+            budget: usize::MAX,
         }
+    }
+
+    /// Bounds the P-steps of a search, which solves at many penalties: where P settles slowly at all of them, only the
+    /// first are solved to the end, and the report says whether the last was.
+    pub(super) fn limit(&mut self) {
+        self.budget = SEARCH * self.scheme.rounds;
     }
 
     /// The largest useful penalty at P: from there on nothing is selected.
@@ -211,7 +224,8 @@ impl<'a> Alternation<'a> {
     pub(super) fn solve(&mut self, start: &Vectors, penalties: &[f64], warm: Option<&State>) -> Result<State> {
         let mut sizes =
             warm.map_or_else(|| vec![Vec::new(); self.groups(start.count()).len()], |state| state.sizes.clone());
-        let Scheme { gap, rounds, .. } = self.scheme;
+        let Scheme { gap, .. } = self.scheme;
+        let rounds = self.scheme.rounds.min(self.budget.max(LEAST));
         let tight = Effort { rounds, moved: gap.sqrt(), change: 0.1 * gap, gap, certified: true };
         let loose = Effort { rounds, gap: gap.max(LOOSE.gap), ..LOOSE };
         if rounds == 0 {
@@ -226,6 +240,7 @@ impl<'a> Alternation<'a> {
         let left = rounds.saturating_sub(rough.rounds);
         let mut state = self.grown(&rough.p, penalties, rough.sizes, Effort { rounds: left, ..tight })?;
         state.rounds += rough.rounds;
+        self.budget = self.budget.saturating_sub(state.rounds);
         Ok(state)
     }
 

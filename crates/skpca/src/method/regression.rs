@@ -415,6 +415,7 @@ impl Path<'_> {
         done: impl Fn(f64) -> bool,
     ) -> Result<Found<State>> {
         let groups = self.groups();
+        self.alternation.limit();
         let solve = |penalty: f64, warm: Option<&State>| {
             let state = self.alternation.solve(&self.start, &vec![penalty; groups], warm)?;
             let measured = measure(self, &state)?;
