@@ -8,8 +8,12 @@
 //! written against this room can run with its blocks elsewhere (on disk, on other machines).
 
 use std::ops::Range;
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 
 use rayon::prelude::*;
+
+use crate::error::{Error, Result};
+use crate::watch::{Watch, check};
 
 /// Rows in a block: a block of kernel values against some hundred points stays in cache. Twice a chunk of the tiles.
 pub(crate) const ROWS: usize = 480;
@@ -38,6 +42,31 @@ pub(crate) fn sum<T: Send>(
 ) -> T {
     let leaf = n.div_ceil(LEAVES).next_multiple_of(ROWS).max(ROWS);
     tree(0..n, leaf, &zero, &step, &add)
+}
+
+/// [`sum`] for passes that take long: `watch` sees how far they are, and may end them.
+pub(crate) fn watched_sum<T: Send>(
+    n: usize,
+    (watch, stage): (&dyn Watch, &str),
+    zero: impl Fn() -> T + Sync,
+    step: impl Fn(&mut T, Range<usize>) + Sync,
+    add: impl Fn(&mut T, T) + Sync,
+) -> Result<T> {
+    check(watch, stage, 0.0)?;
+    let (done, stopped) = (AtomicUsize::new(0), AtomicBool::new(false));
+    let step = |sum: &mut T, rows: Range<usize>| {
+        if stopped.load(Ordering::Relaxed) {
+            return;
+        }
+        let count = rows.len();
+        step(sum, rows);
+        let done = done.fetch_add(count, Ordering::Relaxed) + count;
+        if !watch.at(stage, done as f64 / n as f64) {
+            stopped.store(true, Ordering::Relaxed);
+        }
+    };
+    let total = sum(n, zero, step, add);
+    if stopped.into_inner() { Err(Error::Interrupted) } else { Ok(total) }
 }
 
 fn tree<T: Send>(
@@ -82,5 +111,27 @@ mod tests {
             assert_eq!(on(1).1.to_bits(), on(3).1.to_bits());
             assert_eq!(map(n, |rows| rows.len()).iter().sum::<usize>(), n);
         }
+    }
+
+    /// Asks to stop at the third look.
+    struct Third(AtomicUsize);
+
+    impl Watch for Third {
+        fn at(&self, _: &str, _: f64) -> bool {
+            self.0.fetch_add(1, Ordering::Relaxed) < 2
+        }
+    }
+
+    #[test]
+    fn a_watched_sum_can_be_ended_within_a_block() {
+        let n = 100 * ROWS;
+        let count = |watch: &dyn Watch| {
+            watched_sum(n, (watch, "counting"), || 0, |sum, rows| *sum += rows.len(), |a, b| *a += b)
+        };
+        assert_eq!(count(&()), Ok(n));
+        let third = Third(AtomicUsize::new(0));
+        assert_eq!(count(&third), Err(Error::Interrupted));
+        let looks = third.0.into_inner();
+        assert!(looks < 10, "{looks} looks after the first that said stop");
     }
 }

@@ -166,20 +166,21 @@ impl Factor {
     }
 
     /// `T = F̃ᵀF̃` and the mean row `f̄`; uncentred, `FᵀF` and zero.
-    pub(crate) fn scatter(&self, center: bool) -> (Mat<f64>, Vec<f64>) {
+    pub(crate) fn scatter(&self, center: bool, watch: &dyn Watch) -> Result<(Mat<f64>, Vec<f64>)> {
         let (n, r) = (self.n() as f64, self.rank());
-        let sum = blocks::sum(
+        let sum = blocks::watched_sum(
             self.n(),
+            (watch, "factor"),
             || Scatter::<f64>::new(r),
             |sum, rows| sum.add_rows(self.block(&rows)),
             |sum, other| sum.merge(&other),
-        );
+        )?;
         let (t, sums) = sum.into_parts();
         if !center {
-            return (t, vec![0.0; r]);
+            return Ok((t, vec![0.0; r]));
         }
         let mean: Vec<f64> = sums.iter().map(|s| s / n).collect();
-        (Mat::from_fn(r, r, |i, j| t[(i, j)] - n * mean[i] * mean[j]), mean)
+        Ok((Mat::from_fn(r, r, |i, j| t[(i, j)] - n * mean[i] * mean[j]), mean))
     }
 
     /// The same rows in other coordinates, `F E` with E orthogonal: those of the pivots are no longer triangular.
@@ -485,7 +486,7 @@ mod tests {
     fn what_a_span_captures_does_not_depend_on_how_it_is_computed() {
         let points = cloud(60, 2);
         let factor = Factor::pivoted(&rbf(&points), &points, Stop { rank: 8, residual: 0.0 }, 0, &()).unwrap();
-        let (t, _) = factor.scatter(true);
+        let (t, _) = factor.scatter(true, &()).unwrap();
         // Equal rows: as many as the rank, spanning less.
         let repeated = [1, 2, 3, 1, 2, 3, 1, 2, 3];
         let many = factor.captured(&t, &repeated, None, 2).unwrap();

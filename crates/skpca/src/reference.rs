@@ -59,7 +59,7 @@ impl Reference {
         let dimension = kernel.rank(points.d());
         if points.n() > ROWS && dimension <= SMALL {
             let factor = Factor::pivoted(kernel, points, Stop { rank: dimension, residual: 0.0 }, seed, watch)?;
-            let (t, _) = factor.scatter(center);
+            let (t, _) = factor.scatter(center, watch)?;
             let accuracy = Accuracy { trace: factor.trace, ..Accuracy::default() };
             let captured = top(&t, q, accuracy, seed, watch)?.values.iter().sum();
             return Ok(Reference::known(points.n(), captured, center, seed));

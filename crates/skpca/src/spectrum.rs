@@ -5,7 +5,6 @@
 //! ```
 
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 
 use faer::{Mat, MatRef};
 
@@ -87,15 +86,13 @@ impl Skeleton {
         let trace: f64 = diagonal(basis.kernel(), points)?.iter().sum();
         let n = points.n() as f64;
         let whiten = f64::EPSILON * condition > LOSS;
-        check(watch, "covariance", 0.0)?;
         let single = !whiten && points.n() >= single && self.single_is_enough();
         let shift = mean_value(l.as_ref());
         let (mut c, sums) = match (whiten, single) {
             (true, _) => covariance::<f64>(basis, points, Rows::Whitened(l.as_ref(), shift), watch),
             (false, true) => covariance::<f32>(basis, points, Rows::Plain(shift), watch),
             (false, false) => covariance::<f64>(basis, points, Rows::Plain(shift), watch),
-        };
-        check(watch, "covariance", 1.0)?;
+        }?;
         let mut mean = Mat::from_fn(m, 1, |i, _| sums[i] / n);
         subtract_outer(&mut c, n, &mean);
         // Back to the mean of k_z itself, in the coordinates of the span.
@@ -330,18 +327,18 @@ enum Rows<'a> {
 }
 
 /// `Σ_j k_j k_jᵀ` and `Σ_j k_j`, in the arithmetic of E.
-fn covariance<E: Arithmetic>(basis: &Basis, points: &Points, how: Rows, watch: &dyn Watch) -> (Mat<f64>, Vec<f64>) {
+fn covariance<E: Arithmetic>(
+    basis: &Basis,
+    points: &Points,
+    how: Rows,
+    watch: &dyn Watch,
+) -> Result<(Mat<f64>, Vec<f64>)> {
     let m = basis.points().n();
-    let n = points.n();
-    let done = AtomicUsize::new(0);
-    let stopped = AtomicBool::new(false);
-    let sum = blocks::sum(
-        n,
+    let sum = blocks::watched_sum(
+        points.n(),
+        (watch, "covariance"),
         || Scatter::<E>::new(m),
         |sum, rows| {
-            if stopped.load(Ordering::Relaxed) {
-                return;
-            }
             let x = points.slice(rows.clone());
             match how {
                 Rows::Plain(shift) => sum.add_kernel(basis, &x, shift),
@@ -353,14 +350,10 @@ fn covariance<E: Arithmetic>(basis: &Basis, points: &Points, how: Rows, watch: &
                     sum.add_rows(k.as_ref());
                 }
             }
-            let done = done.fetch_add(rows.len(), Ordering::Relaxed);
-            if !watch.at("covariance", done as f64 / n as f64) {
-                stopped.store(true, Ordering::Relaxed);
-            }
         },
         |sum, other| sum.merge(&other),
-    );
-    sum.into_parts()
+    )?;
+    Ok(sum.into_parts())
 }
 
 #[cfg(test)]
@@ -387,8 +380,8 @@ mod tests {
         let (kept, l) = independent(&kernel, &support, &()).unwrap();
         assert_eq!(kept.len(), 10);
         let basis = Basis::new(kernel, support);
-        let (rows, _) = covariance::<f64>(&basis, &points, Rows::Whitened(l.as_ref(), 0.1), &());
-        let (mut sum, _) = covariance::<f64>(&basis, &points, Rows::Plain(0.1), &());
+        let (rows, _) = covariance::<f64>(&basis, &points, Rows::Whitened(l.as_ref(), 0.1), &()).unwrap();
+        let (mut sum, _) = covariance::<f64>(&basis, &points, Rows::Plain(0.1), &()).unwrap();
         dense::whiten(l.as_ref(), &mut sum);
         for j in 0..10 {
             for i in j..10 {

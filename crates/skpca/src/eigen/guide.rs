@@ -31,7 +31,7 @@ impl Guide {
         let (kernel, points) = (operator.kernel(), operator.points);
         let stop = Stop { rank: guide_rank(points.n()), residual: 1e-9 };
         let factor = Factor::pivoted(kernel, points, stop, seed, watch)?;
-        let (t, mean) = factor.scatter(operator.center);
+        let (t, mean) = factor.scatter(operator.center, watch)?;
         let (mut values, w) = dense::eigen(t.as_ref())?;
         let floor = (1e-9 * values.first().copied().unwrap_or(0.0)).max(ROUNDING * factor.trace);
         let count = values.iter().take_while(|v| **v > floor).count();

@@ -251,7 +251,7 @@ mod tests {
         let points = toys::clusters(2);
         let kernel = kernel::build(&"rbf,gamma=4".parse().unwrap(), &points, 0).unwrap();
         let factor = Factor::pivoted(&kernel, &points, Stop { rank: 40, residual: 0.0 }, 0, &()).unwrap();
-        let (t, _) = factor.scatter(false);
+        let (t, _) = factor.scatter(false, &()).unwrap();
         let (values, e) = dense::eigen(t.as_ref()).unwrap();
         let factor = factor.rotated(e.as_ref());
 

@@ -27,7 +27,7 @@ use crate::factor::{Factor, diagonal};
 use crate::scatter::Scatter;
 use crate::spec::Spec;
 use crate::spectrum::Expansion;
-use crate::watch::check;
+use crate::watch::{Watch, check};
 
 /// Sums that differ by this share of the whole are equal.
 const SLACK: f64 = 1e-12;
@@ -106,12 +106,12 @@ impl Method for Energy {
             (None, Target::Support(m)) => {
                 let rows = ranking.rows(m);
                 let expansion = task.expansion(&rows, None)?;
-                let beta = leading(task, &kept_scatter(factor, mean, &rows))?;
+                let beta = leading(task, &kept_scatter(factor, mean, &rows, task.watch)?)?;
                 (rows, expansion, beta)
             }
             (None, Target::Fidelity(fidelity)) => {
                 let (rows, expansion) = ranking.smallest(task, factor, t, fidelity)?;
-                let beta = leading(task, &kept_scatter(factor, mean, &rows))?;
+                let beta = leading(task, &kept_scatter(factor, mean, &rows, task.watch)?)?;
                 (rows, expansion, beta)
             }
         };
@@ -220,9 +220,10 @@ impl Ranking {
 }
 
 /// `Σ (f_i − f̄)(f_i − f̄)ᵀ` over some rows.
-fn kept_scatter(factor: &Factor, mean: &[f64], rows: &[usize]) -> Mat<f64> {
-    let sum = blocks::sum(
+fn kept_scatter(factor: &Factor, mean: &[f64], rows: &[usize], watch: &dyn Watch) -> Result<Mat<f64>> {
+    let sum = blocks::watched_sum(
         rows.len(),
+        (watch, "energy"),
         || Scatter::<f64>::new(mean.len()),
         |sum, part| {
             let mut f = factor.rows_of(&rows[part]);
@@ -230,14 +231,14 @@ fn kept_scatter(factor: &Factor, mean: &[f64], rows: &[usize]) -> Mat<f64> {
             sum.add_rows(f.as_ref());
         },
         |sum, other| sum.merge(&other),
-    );
-    sum.into_parts().0
+    )?;
+    Ok(sum.into_parts().0)
 }
 
 /// The eigenvalues of the components that the rule keeps: as many as the user asked for, or the fewest that hold all of
 /// the kept energy but the share `gamma`.
 fn components(task: &Task, factor: &Factor, mean: &[f64], rows: &[usize], gamma: f64) -> Result<Vec<f64>> {
-    let scatter = kept_scatter(factor, mean, rows);
+    let scatter = kept_scatter(factor, mean, rows, task.watch)?;
     if task.asked {
         return leading(task, &scatter);
     }

@@ -127,7 +127,7 @@ fn smallest(task: &Task, fidelity: f64) -> Result<(Vec<usize>, Expansion)> {
     let (factor, t) = loop {
         let stop = Stop { rank, residual: 0.0 };
         let factor = Factor::pivoted(task.kernel, &sample, stop, task.seed, task.watch)?;
-        let (t, _) = factor.scatter(task.center);
+        let (t, _) = factor.scatter(task.center, task.watch)?;
         if factor.rank() < rank || share(&t, factor.rank(), task, reference)? >= fidelity {
             break (factor, t);
         }

@@ -183,7 +183,7 @@ impl Task<'_> {
     pub(crate) fn scattered(&self, rank: usize) -> Result<Rc<Scattered>> {
         let make = || {
             let factor = self.factor(rank)?;
-            let (t, mean) = factor.scatter(self.center);
+            let (t, mean) = factor.scatter(self.center, self.watch)?;
             Ok(Scattered { factor, t, mean })
         };
         self.made(|shared| &shared.scattered, (rank, self.center), make)

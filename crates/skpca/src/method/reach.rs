@@ -136,7 +136,7 @@ mod tests {
         let points = toys::clusters(0);
         let kernel = kernel::build(&"rbf,gamma=5".parse().unwrap(), &points, 0).unwrap();
         let factor = Factor::exact(&kernel, &points, &()).unwrap();
-        let (t, _) = factor.scatter(true);
+        let (t, _) = factor.scatter(true, &()).unwrap();
         let by_factor = FactorSpace { factor: &factor, t: &t };
         let x = top(&t, 2, eigen::Accuracy::default(), 0, &()).unwrap().vectors;
         check(&by_factor, &by_factor.vectors(x));

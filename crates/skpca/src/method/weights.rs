@@ -415,7 +415,7 @@ mod tests {
     fn with_model(points: &Points, rank: usize, test: impl Fn(&Problem)) {
         let kernel = kernel::build(&"rbf,gamma=4".parse().unwrap(), points, 0).unwrap();
         let factor = Factor::pivoted(&kernel, points, Stop { rank, residual: 0.0 }, 0, &()).unwrap();
-        let (t, _) = factor.scatter(false);
+        let (t, _) = factor.scatter(false, &()).unwrap();
         let (values, e) = dense::eigen(t.as_ref()).unwrap();
         let factor = factor.rotated(e.as_ref());
         test(&Problem::new(&factor, &values, &()));

@@ -56,7 +56,7 @@ fn gap_and_objective_are_those_of_what_is_returned() {
     for points in [toys::parabola(5), Points::new(2, (0..3 * NEAREST).flat_map(many).collect::<Vec<f64>>()).unwrap()] {
         let kernel = crate::kernel::build(&Spec::new("rbf"), &points, 0).unwrap();
         let factor = Factor::pivoted(&kernel, &points, Stop { rank: 60, residual: 0.0 }, 0, &()).unwrap();
-        let (t, _) = factor.scatter(true);
+        let (t, _) = factor.scatter(true, &()).unwrap();
         let space = FactorSpace { factor: &factor, t: &t };
         let start = space.vectors(top(&t, 3, eigen::Accuracy::default(), 0, &()).unwrap().vectors);
         let f = factor.rows_of(&(0..points.n()).collect::<Vec<_>>());
@@ -86,7 +86,7 @@ fn they_are_so_without_a_factor() {
     let factor = Factor::exact(&kernel, &points, &()).unwrap();
     let f = factor.rows_of(&(0..150).collect::<Vec<_>>());
     for center in [true, false] {
-        let (t, _) = factor.scatter(center);
+        let (t, _) = factor.scatter(center, &()).unwrap();
         let mut x = top(&t, 3, eigen::Accuracy::default(), 0, &()).unwrap().vectors;
         let own = FactorSpace { factor: &factor, t: &t };
         let start = own.vectors(x.clone());
@@ -152,7 +152,7 @@ fn equal_rows_share_a_coefficient() {
     let points = toys::parabola(6).select(&few);
     let kernel = crate::kernel::build(&Spec::new("rbf"), &points, 0).unwrap();
     let factor = Factor::pivoted(&kernel, &points, Stop { rank: 60, residual: 0.0 }, 0, &()).unwrap();
-    let (t, _) = factor.scatter(true);
+    let (t, _) = factor.scatter(true, &()).unwrap();
     let space = FactorSpace { factor: &factor, t: &t };
     let pairs = top(&t, 2, eigen::Accuracy::default(), 0, &()).unwrap();
     let (shape, ridge) = (Shape::Entries, Ridge::Coefficients(0.5));
