@@ -32,7 +32,7 @@ const EXACT_MEAN: usize = 5000;
 /// Points that leave less than this share of the trace span all there is.
 const SPANNED: f64 = 1e-9;
 /// Sums of squares of kernel values are right to this share of the trace.
-const ROUNDING: f64 = 1e-13;
+const ROUNDING: f64 = 1e-11;
 
 /// What to fit.
 ///
@@ -329,8 +329,9 @@ impl Fit {
 
 /// Nothing captures more than exact kernel PCA, but by rounding, unless the kernel is no inner product at the support.
 fn not_above_one(fidelity: f64, task: &Task, expansion: &Expansion) -> Result<f64> {
-    let excess = (fidelity - 1.0) * expansion.captured / fidelity;
-    match excess > ABOVE_ONE * expansion.captured + ROUNDING * expansion.trace {
+    let excess = (fidelity - 1.0) * expansion.captured;
+    let rounding = ABOVE_ONE * expansion.captured + ROUNDING * expansion.trace;
+    match excess > rounding && !task.kernel.positive_semidefinite() {
         true => Err(Error::NotPositive { kernel: task.kernel.spec().name, value: -excess }),
         false => Ok(fidelity.min(1.0)),
     }

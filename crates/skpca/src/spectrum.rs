@@ -87,7 +87,7 @@ impl Skeleton {
         let n = points.n() as f64;
         let whiten = f64::EPSILON * condition > LOSS;
         let single = !whiten && points.n() >= single && self.single_is_enough();
-        let shift = mean_value(l.as_ref());
+        let shift = common_value(l.as_ref());
         let (mut c, sums) = match (whiten, single) {
             (true, _) => covariance::<f64>(basis, points, Rows::Whitened(l.as_ref(), shift), watch),
             (false, true) => covariance::<f32>(basis, points, Rows::Plain(shift), watch),
@@ -288,9 +288,15 @@ const SINGLE_CONDITION: f64 = 2e6;
 /// Fewer rows will do where spans are only compared with each other.
 const ROUGH: usize = 1000;
 
-/// The mean of `K_zz = L Lᵀ`.
-fn mean_value(l: MatRef<f64>) -> f64 {
+/// What kernel values have in common: the mean of `K_zz = L Lᵀ`, or nothing where some points have much longer features
+/// than others. Values of the short ones would be lost in it.
+fn common_value(l: MatRef<f64>) -> f64 {
     let m = l.nrows();
+    let squares = (0..m).map(|i| l.row(i).squared_norm_l2());
+    let (low, high) = squares.fold((f64::MAX, 0.0_f64), |(low, high), s| (low.min(s), high.max(s)));
+    if low < high / 4.0 {
+        return 0.0;
+    }
     (0..m).map(|j| l.col(j).subrows(j, m - j).sum().powi(2)).sum::<f64>() / (m * m) as f64
 }
 

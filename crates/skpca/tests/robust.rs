@@ -81,6 +81,26 @@ fn kernel_values_that_overflow_are_an_error() {
 }
 
 #[test]
+fn features_of_very_different_length_keep_their_digits() {
+    // Powers of 64: values from 1 to 1e19, and cosines of rows whose inverse length overflows.
+    let powers = Points::new(1, vec![-1.0, -0.3, 0.5, 1.0]).unwrap();
+    let tiny = Points::new(2, vec![2e-323, 0.0, -4e-323, 1e-322, 1.0, 2.0, 3e-310, -1e-320]).unwrap();
+    for (points, kernel) in [(powers, "polynomial,degree=64,gamma=1"), (tiny, "cosine")] {
+        let fit = Fit { scaling: Scaling::None, ..fit("landmarks", kernel, 1, None) };
+        let model = fit.run(&points, None, &()).unwrap();
+        let parts = model.parts();
+        for (z, mu) in parts.support.rows().zip(&parts.means) {
+            let values = points.rows().map(|x| model.kernel().eval(x, z));
+            let expected = values.sum::<f64>() / points.n() as f64;
+            assert!((mu - expected).abs() <= 1e-12 * expected.abs(), "{kernel}: {mu} {expected}");
+        }
+        let mut bytes = Vec::new();
+        skpca::format::write(&model, &mut bytes).unwrap();
+        assert!(skpca::format::read(&bytes[..]).is_ok(), "{kernel}");
+    }
+}
+
+#[test]
 fn no_model_captures_more_than_there_is_under_an_indefinite_kernel() {
     let mut models = 0;
     for seed in 0..60 {

@@ -191,6 +191,13 @@ pub fn pack_chunk<E: Element>(
         chunk.means[j] = E::from_f64(means[point]);
         if far {
             chunk.far.push(point);
+            // Coordinates that are no numbers would spoil the sums of others.
+            (0..d).for_each(|k| {
+                let (run, within) = (k / DEPTH * DEPTH, k % DEPTH);
+                let at = run * padded + (j / width * DEPTH.min(d - run) + within) * width + j % width;
+                chunk.z[at] = E::default();
+            });
+            chunk.terms[j] = E::default();
         }
     }
     chunk
@@ -238,6 +245,9 @@ impl<E: Element> Queries<E> {
             self.terms[i] = E::from_f64(term);
             if far {
                 self.far.push(i);
+                // Coordinates that are no numbers would spoil the sums of others.
+                (0..d).for_each(|k| self.x[lane + k * rows] = E::default());
+                self.terms[i] = E::default();
             }
         }
     }
