@@ -90,6 +90,9 @@ pub fn read(mut from: impl Read) -> Result<Model> {
     if length > HEADER_LIMIT {
         return Err(Error::file("its header is larger than any model's; is it a model file?"));
     }
+    if length < "{}".len() as u64 {
+        return Err(Error::file("its header is empty; is it a model file?"));
+    }
     take(&mut from, length, &mut bytes)?;
     let header: Metadata =
         serde_json::from_slice(&bytes[8..]).map_err(|error| Error::file(format!("its header: {error}")))?;
@@ -683,7 +686,7 @@ mod tests {
             }
         }
         let good = bytes(&model());
-        for (start, expected) in [(&[0; 8][..], "its header: "), (&good[..], "something follows its end")] {
+        for (start, expected) in [(&[0; 8][..], "its header is empty"), (&good[..], "something follows its end")] {
             let mut from = Endless(start, 0);
             let found = read(&mut from).err().map(|error| error.to_string()).unwrap_or_default();
             assert!(found.contains(expected), "{found}");

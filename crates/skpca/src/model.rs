@@ -146,7 +146,8 @@ impl Model {
         let shift = |k: usize| (0..m).map(|i| parts.means[i] * a[(i, k)]).sum::<f64>();
         let shifts: Vec<f64> = (0..=q).map(shift).collect();
         let ka = Mat::from_fn(m, q + 1, |i, k| products[i * (q + 1) + k] + shifts[k]);
-        let largest = parts.support.rows().map(|z| self.kernel().eval(z, z)).fold(0.0, f64::max);
+        let values = parts.support.rows().map(|z| self.kernel().eval(z, z));
+        let largest = values.chain(parts.means.iter().map(|mu| mu.abs())).fold(f64::MIN_POSITIVE, f64::max);
         let sum = |k: usize| a.col(k).iter().map(|v| v.abs()).sum::<f64>();
         let lengths: Vec<f64> = (0..=q).map(sum).collect();
         let own = dense::product(parts.coefficients.transpose(), ka.as_ref().subcols(0, q));
@@ -166,8 +167,7 @@ impl Model {
             return Err(Error::file("the components are not orthonormal"));
         }
         // Both sides of K β = μ have the kernel's unit.
-        let unit = largest.max(f64::MIN_POSITIVE);
-        let projected = |i: usize| is(ka[(i, q)] / unit, parts.means[i] / unit, CHECKED_ROUNDING * lengths[q]);
+        let projected = |i: usize| is(ka[(i, q)] / largest, parts.means[i] / largest, CHECKED_ROUNDING * lengths[q]);
         match (0..m).all(projected) {
             true => Ok(()),
             false => Err(Error::file("the mean is not projected on the support")),

@@ -85,8 +85,11 @@ fn features_of_very_different_length_keep_their_digits() {
     // Powers of 64: values from 1 to 1e19, and cosines of rows whose inverse length overflows.
     let powers = Points::new(1, vec![-1.0, -0.3, 0.5, 1.0]).unwrap();
     let tiny = Points::new(2, vec![2e-323, 0.0, -4e-323, 1e-322, 1.0, 2.0, 3e-310, -1e-320]).unwrap();
-    for (points, kernel) in [(powers, "polynomial,degree=64,gamma=1"), (tiny, "cosine")] {
-        let fit = Fit { scaling: Scaling::None, ..fit("landmarks", kernel, 1, None) };
+    // A mean that is much longer than one of the points.
+    let uneven = Points::new(1, vec![3.3e8, -410.0]).unwrap();
+    let cases = [(powers, "polynomial,degree=64,gamma=1"), (tiny, "cosine"), (uneven, "linear")];
+    for (points, kernel) in cases {
+        let fit = Fit { scaling: Scaling::None, ..fit("greedy,gain=top", kernel, 1, None) };
         let model = fit.run(&points, None, &()).unwrap();
         let parts = model.parts();
         for (z, mu) in parts.support.rows().zip(&parts.means) {
