@@ -81,8 +81,8 @@ def index(modules, results, folder, command, wall, note=""):
     parts = ["# The papers' tables and figures, computed again\n"]
     parts.append(
         "Every page has the paper's value, ours ± the deviation over repeats, and the difference. No parameter is"
-        " chosen on test rows; every chosen value is in the file of its cell, below `cells/`. Pages and figures are"
-        " made from those files alone. Where a paper sets no margin, the one in brackets is ours.\n\n"
+        " chosen on test rows; every chosen value is in the JSON file beside the page, one line per cell. Pages and"
+        " figures are made from those files alone. Where a paper sets no margin, the one in brackets is ours.\n\n"
         "A claim is checked on every set it is made for: it holds if all checks pass, partly if at least a third do,"
         " else it is not reproduced. A gain is one if it is larger than two standard errors. Some of these rules were"
         " settled after first numbers had been seen (that third, the two checks of Tipping's nine kernels, those of"

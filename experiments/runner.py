@@ -1,7 +1,7 @@
-"""Cells: pieces of an experiment that are computed once, each kept in a file of its own.
+"""Cells: pieces of an experiment that are computed once, and kept in one file per experiment.
 
-A cell's file holds its parameters; a cell whose file is there with the same ones is not computed again. Its seed comes
-from its name alone, so that results depend neither on the order of cells nor on the number of processes.
+A record holds the parameters of its cell; a cell with a record of the same parameters is not computed again. Its seed
+comes from its name alone, so that results depend neither on the order of cells nor on the number of processes.
 """
 
 import json
@@ -26,7 +26,7 @@ ONE_THREAD = {name: "1" for name in ("RAYON_NUM_THREADS", "OMP_NUM_THREADS", "OP
 
 @dataclass(frozen=True)
 class Cell:
-    name: str  # such as das/mnist-400/3; also the path of its file
+    name: str  # such as das/mnist-400/3: experiment, set and repeat
     work: Callable  # work(data, seed, **parameters) returns what json can hold; a function of a module, for processes
     parameters: dict
     needs: tuple[str, ...] = ()  # data sets
@@ -51,7 +51,7 @@ class Results:
 
     def __init__(self, cells, out, data):
         self.cells = {cell.name: cell for cell in cells}
-        self.records = {cell.name: known(cell, out) for cell in cells}
+        self.records = known(cells, out)
         self.absent = {cell.name: [name for name in cell.needs if not data.has(name)] for cell in cells}
 
     def done(self, start):
@@ -77,17 +77,42 @@ class Results:
         return sum(record["seconds"] for record in self.records.values() if record)
 
 
-def place(cell, out):
-    return Path(out) / "cells" / f"{cell.name}.json"
+def place(name, out):
+    """The file of a cell's experiment."""
+    return Path(out) / f"{name.split('/')[0]}.json"
 
 
-def known(cell, out):
-    """The record of a cell, if it is there and has the same parameters."""
+def read(path):
+    """The records of an experiment by name; none if it has no file yet."""
+    if not path.exists():
+        return {}
     try:
-        record = json.loads(place(cell, out).read_text())
-    except (OSError, ValueError):
-        return None
-    return record if record.get("parameters") == plain(cell.parameters) else None
+        return {record["name"]: record for record in json.loads(path.read_text())}
+    except (ValueError, TypeError, KeyError) as error:
+        # To go on would mean to replace what is left in it.
+        raise ValueError(f"{path} is damaged, repair or remove it: {error}") from error
+
+
+def keep(record, out):
+    """Adds the record of a cell to its experiment's, or replaces an older one. One line per record."""
+    path = place(record["name"], out)
+    records = read(path) | {record["name"]: record}
+    lines = [json.dumps(records[name]) for name in sorted(records, key=set_and_repeat)]
+    write(path, "[\n" + ",\n".join(lines) + "\n]\n")
+
+
+def set_and_repeat(name):
+    start, repeat = name.rsplit("/", 1)
+    return start, int(repeat)
+
+
+def known(cells, out):
+    """The record of each cell, or None if there is none with the same parameters."""
+    records = {}
+    for path in {place(cell.name, out) for cell in cells}:
+        records |= read(path)
+    same = {cell.name for cell in cells if records.get(cell.name, {}).get("parameters") == plain(cell.parameters)}
+    return {cell.name: records[cell.name] if cell.name in same else None for cell in cells}
 
 
 def plain(value):
@@ -117,12 +142,11 @@ def write(path, text):
 
 def run(cells, data, out, jobs, say=lambda line: print(line, file=sys.stderr, flush=True)):
     """Computes what is not there yet. Returns the names of cells that failed."""
-    records = {cell.name: known(cell, out) for cell in cells}
-    finished = [name for name, record in records.items() if record and record["status"] == "done"]
+    finished = [name for name, record in known(cells, out).items() if record and record["status"] == "done"]
     absent = [cell for cell in cells if not all(data.has(name) for name in cell.needs)]
     open_ = [cell for cell in cells if cell.name not in finished and cell not in absent]
     # The first repeat of everything, then the second: a run that is stopped has something of each.
-    open_.sort(key=lambda cell: int(cell.name.rsplit("/", 1)[1]))
+    open_.sort(key=lambda cell: set_and_repeat(cell.name)[1])
     say(f"{len(cells)} cells: {len(finished)} done before, {len(open_)} to do, {len(absent)} without data")
     for name in sorted({name for cell in absent for name in cell.needs if not data.has(name)}):
         say(f"missing: {name}")
@@ -134,7 +158,7 @@ def run(cells, data, out, jobs, say=lambda line: print(line, file=sys.stderr, fl
         for count, future in enumerate(as_completed(futures), 1):
             cell = futures[future]
             record = outcome(cell, future)
-            write(place(cell, out), json.dumps(record) + "\n")
+            keep(record, out)
             if record["status"] == "failed":
                 failed.append(cell.name)
             what = f"{record['seconds']:.1f} s" if record["status"] == "done" else f"FAILED: {record['message']}"

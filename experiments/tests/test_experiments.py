@@ -9,7 +9,7 @@ import pytest
 from experiments import das, data, frontier, li_gao, regression, tipping, wang_tanaka, zhang
 from experiments.__main__ import EXPERIMENTS, main
 from experiments.data import Data
-from experiments.runner import Cell, Options, Results, place, plain, run, write
+from experiments.runner import Cell, Options, Results, keep, plain, read, run
 
 
 @pytest.fixture(scope="module")
@@ -20,14 +20,14 @@ def quick(tmp_path_factory):
 
 
 def records(out):
-    return {path: json.loads(path.read_text()) for path in sorted(Path(out).rglob("cells/**/*.json"))}
+    return {name: record for experiment in EXPERIMENTS for name, record in read(out / f"{experiment}.json").items()}
 
 
 def test_a_quick_run_computes_all_that_needs_no_files(quick):
     found = records(quick)
     wanted = [cell for module in EXPERIMENTS.values() for cell in module.cells(Options(quick=True))]
     without_files = {cell.name for cell in wanted if all(Data().has(name) for name in cell.needs)}
-    assert {record["name"] for record in found.values()} == without_files
+    assert found.keys() == without_files
     assert all(record["status"] == "done" for record in found.values())
     assert {name.split("/")[0] for name in without_files} == set(EXPERIMENTS)
 
@@ -42,9 +42,9 @@ def test_pages_link_figures_that_are_there_and_small(quick):
 
 
 def test_a_second_run_computes_nothing(quick):
-    before = {path: path.stat().st_mtime_ns for path in records(quick)}
+    before = {name: (quick / f"{name}.json").stat().st_mtime_ns for name in EXPERIMENTS}
     assert main(["run", "all", "--quick", "--out", str(quick)]) == 0
-    assert {path: path.stat().st_mtime_ns for path in records(quick)} == before
+    assert {name: (quick / f"{name}.json").stat().st_mtime_ns for name in EXPERIMENTS} == before
 
 
 def test_missing_sets_are_named(quick):
@@ -68,7 +68,7 @@ def test_a_failing_cell_stops_nothing_and_is_tried_again(tmp_path):
     results = Results(cells(1, -1, 2), tmp_path, Data())
     assert [len(result["numbers"]) for result in results.done("test/")] == [1, 2]
     assert results.state_of("test/1") == "failed" and results.state("test/") == "2 of 3 cells, the others: failed"
-    assert "size = -1" in json.loads((tmp_path / "cells/test/1.json").read_text())["message"]
+    assert "size = -1" in read(tmp_path / "test.json")["test/1"]["message"]
     assert run(cells(1, -1, 2), Data(), tmp_path, jobs=1) == ["test/1"]
 
 
@@ -83,6 +83,34 @@ def test_other_parameters_are_computed_again(tmp_path):
     assert Results(cells(2), tmp_path, Data()).done("test/") == []
     run(cells(2), Data(), tmp_path, jobs=1)
     assert len(Results(cells(2), tmp_path, Data()).done("test/")[0]["numbers"]) == 2
+
+
+def test_an_experiment_has_one_file_with_a_line_per_cell(tmp_path):
+    for name in ("test/b/0", "test/a/10", "test/a/9"):
+        keep({"name": name, "status": "failed"}, tmp_path)
+    keep({"name": "test/a/9", "status": "done"}, tmp_path)
+    keep({"name": "other/0", "status": "done"}, tmp_path)
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["other.json", "test.json"]
+    first, *lines, last = (tmp_path / "test.json").read_text().splitlines()
+    found = [json.loads(line.rstrip(",")) for line in lines]
+    assert (first, last) == ("[", "]")
+    assert [record["name"] for record in found] == ["test/a/9", "test/a/10", "test/b/0"]
+    assert [record["status"] for record in found] == ["done", "failed", "failed"]
+
+
+def test_a_damaged_file_is_named_and_not_replaced(tmp_path):
+    (tmp_path / "test.json").write_text('[\n{"name": "test/0"')
+    with pytest.raises(ValueError, match="test.json is damaged"):
+        run(cells(1), Data(), tmp_path, jobs=1)
+    assert (tmp_path / "test.json").read_text() == '[\n{"name": "test/0"'
+
+
+def test_the_committed_pages_have_their_cells():
+    out = Path(__file__).parents[2] / "docs/results"
+    text = (out / "README.md").read_text()
+    done = [record for record in records(out).values() if record["status"] == "done"]
+    assert f": {len(done)} of " in text
+    assert {record["name"].split("/")[0] for record in done} == set(EXPERIMENTS)
 
 
 def test_results_do_not_depend_on_processes_or_order(tmp_path):
@@ -199,8 +227,8 @@ def regression_results(tmp_path, **cells):
     asked = {cell.name: cell for cell in regression.cells(Options())}
     for name, result in cells.items():
         cell = asked[f"regression/{name.replace('_', '-')}/0"]
-        record = {"parameters": plain(cell.parameters), "status": "done", "result": result, "seconds": 0}
-        write(place(cell, tmp_path), json.dumps(record))
+        record = {"name": cell.name, "parameters": plain(cell.parameters), "status": "done"}
+        keep(record | {"result": result, "seconds": 0}, tmp_path)
     return Results(list(asked.values()), tmp_path, Data())
 
 

@@ -46,8 +46,9 @@
 //! ```
 //!
 //! The library has no files, clocks, printing or environment: models go to and from any `Read` and `Write`
-//! ([`mod@format`]), and long fits report to a [`Watch`]. Results depend on data, parameters and seed only: never on
-//! the number of threads.
+//! ([`mod@format`]), and long fits report to a [`Watch`]. On one instruction set (AVX-512, AVX2 or neither)
+//! results depend on data, parameters and seed only, never on the number of threads. Between sets rounding differs: as a
+//! rule in the last digits, but where choices tie, as on a regular grid, other points may be kept.
 
 #![deny(unsafe_code, missing_docs)]
 #![warn(clippy::print_stdout, clippy::print_stderr, clippy::dbg_macro)]
