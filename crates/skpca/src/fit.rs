@@ -6,7 +6,7 @@ use std::sync::Arc;
 use crate::columns::{Columns, Scaling};
 use crate::conformal::Learner;
 use crate::error::{Error, Result};
-use crate::gram::{Basis, Precision};
+use crate::gram::{Precision, Symmetric};
 use crate::kernel::{self, Bandwidth, Kernel, conformal};
 use crate::labels::Labels;
 use crate::method::{self, COMPONENTS, DEPENDENT, Shared, Size, Solution, Step, Support, Target, Task};
@@ -321,13 +321,13 @@ fn mean_lost(task: &Task, projected: f64, residual_trace: f64) -> f64 {
     if n > EXACT_MEAN {
         return residual_trace / n as f64;
     }
-    (mean_norm(task.kernel, task.points) - projected).max(0.0)
+    let known = task.reference.get().and_then(|reference| reference.mean_norm);
+    (known.unwrap_or_else(|| mean_norm(task.kernel, task.points)) - projected).max(0.0)
 }
 
 /// `‖φ̄‖² = (1/n²) Σ_ij k(x_i, x_j)`
 fn mean_norm(kernel: &Arc<dyn Kernel>, points: &Points) -> f64 {
     let n = points.n();
-    let basis = Basis::new(kernel.clone(), points.slice(0..n).into_owned());
-    let weights = basis.weights(faer::Mat::from_fn(n, 1, |_, _| 1.0 / n as f64));
-    basis.product(points, &weights, Precision::Double).iter().sum::<f64>() / n as f64
+    let shares = faer::Mat::from_fn(n, 1, |_, _| 1.0 / n as f64);
+    Symmetric::new(kernel, points, false).product(shares.as_ref(), Precision::Double).sum() / n as f64
 }

@@ -10,6 +10,8 @@
 
 use std::sync::Arc;
 
+use faer::Mat;
+
 use crate::dense;
 use crate::eigen::{Accuracy, KernelOperator, top, top_of_kernel};
 use crate::error::Result;
@@ -33,8 +35,20 @@ pub(crate) struct Reference {
     pub rows: Vec<usize>,
     /// Sum of the leading eigenvalues.
     pub captured: f64,
+    /// The components themselves, unless only what they capture was found.
+    pub leading: Option<Leading>,
+    /// `‖φ̄‖²` of all rows, where it was a by-product.
+    pub mean_norm: Option<f64>,
     center: bool,
     whole: bool,
+}
+
+/// The leading components `v_k` of exact kernel PCA.
+pub(crate) struct Leading {
+    /// Variance sums along them.
+    pub values: Vec<f64>,
+    /// `φ(x_i)·v_k` of the reference's rows, not centred.
+    pub along: Mat<f64>,
 }
 
 impl Reference {
@@ -51,8 +65,11 @@ impl Reference {
             let factor = Factor::pivoted(kernel, points, Stop { rank: dimension, residual: 0.0 }, seed, watch)?;
             let (t, _) = factor.scatter(center);
             let accuracy = Accuracy { trace: factor.trace, ..Accuracy::default() };
-            let captured = top(&t, q, accuracy, seed, watch)?.values.iter().sum();
-            return Ok(Reference::known(points.n(), captured, center, seed));
+            let pairs = top(&t, q, accuracy, seed, watch)?;
+            let mut reference = Reference::known(points.n(), pairs.values.iter().sum(), center, seed);
+            let along = dense::product(factor.rows_of(&reference.rows).as_ref(), pairs.vectors.as_ref());
+            reference.leading = Some(Leading { values: pairs.values, along });
+            return Ok(reference);
         }
         let rows = Random::new(seed, 5).sample(points.n(), ROWS);
         let sample = points.select(&rows);
@@ -63,12 +80,22 @@ impl Reference {
         let trace = diagonal(kernel, &sample)?.iter().sum();
         let accuracy = Accuracy { tolerance, trace, ..Accuracy::default() };
         let pairs = top_of_kernel(&operator, q, accuracy, seed, watch)?;
-        Ok(Reference { rows, captured: pairs.values.iter().sum(), center, whole })
+        let means = operator.means();
+        let mean_norm = (whole && center).then(|| means.iter().sum::<f64>() / means.len() as f64);
+        let captured = pairs.values.iter().sum();
+        let leading = Leading::new(pairs.values, &pairs.vectors, &means);
+        Ok(Reference { rows, captured, leading: Some(leading), mean_norm, center, whole })
     }
 
     /// Where somebody has found what exact kernel PCA captures on all rows.
     pub(crate) fn known(n: usize, captured: f64, center: bool, seed: u64) -> Reference {
-        Reference { rows: Random::new(seed, 5).sample(n, ROWS), captured, center, whole: true }
+        let rows = Random::new(seed, 5).sample(n, ROWS);
+        Reference { rows, captured, leading: None, mean_norm: None, center, whole: true }
+    }
+
+    /// Rows that `captured` is a sum over.
+    pub(crate) fn rows_seen(&self, n: usize) -> usize {
+        if self.whole { n } else { self.rows.len() }
     }
 
     /// The fidelity of components over the points `support`.
@@ -104,5 +131,16 @@ impl Reference {
             false => 0.0,
         };
         values.map(|y| (y - mean) * (y - mean)).sum()
+    }
+}
+
+impl Leading {
+    /// From eigenvectors u of the kernel matrix and the means `μ = K 1 / n` (zero if not centred): `v_k = Σ_j u_jk φ(x_j) / √λ_k`,
+    /// so that `φ(x_i)·v_k = √λ_k u_ik + Σ_j u_jk μ_j / √λ_k`.
+    fn new(values: Vec<f64>, u: &Mat<f64>, means: &[f64]) -> Leading {
+        let offset = |k: usize| u.col(k).iter().zip(means).map(|(u, mean)| u * mean).sum::<f64>() / values[k].sqrt();
+        let offsets: Vec<f64> = (0..values.len()).map(offset).collect();
+        let along = Mat::from_fn(u.nrows(), values.len(), |i, k| values[k].sqrt() * u[(i, k)] + offsets[k]);
+        Leading { values, along }
     }
 }

@@ -148,6 +148,11 @@ impl Task<'_> {
         self.target.unwrap_or(Target::Fidelity(FIDELITY))
     }
 
+    /// The number of points asked for; 0 where it is not that.
+    fn support(&self) -> usize {
+        if let Some(Target::Support(m)) = self.target { m } else { 0 }
+    }
+
     /// Refuses a target where the method was given its `own` parameter.
     pub(crate) fn refuse_target(&self, own: &str) -> Result<()> {
         let (name, value) = match self.target {
