@@ -238,6 +238,37 @@ impl Fit {
         }
     }
 
+    /// Size against fidelity, for up to `most` points: the path of `expansion` (from as many points as components) or `greedy` (from one),
+    /// each model from the one before, so that all of them cost little more than the last. A fit with so many points does at least
+    /// about as well: it goes on where the path passes by.
+    ///
+    /// ```
+    /// use skpca::{Fit, toys};
+    ///
+    /// let fit = Fit { components: Some(3), ..Fit::default() };
+    /// let path = fit.fidelities(&toys::parabola(0), 8, &())?;
+    /// assert_eq!(path.iter().map(|(m, _)| *m).collect::<Vec<_>>(), [3, 4, 5, 6, 7, 8]);
+    /// assert!(path.windows(2).all(|pair| pair[0].1 < pair[1].1) && path[5].1 > 0.97);
+    /// # Ok::<(), skpca::Error>(())
+    /// ```
+    pub fn fidelities(&self, points: &Points, most: usize, watch: &dyn Watch) -> Result<Vec<(usize, f64)>> {
+        if most == 0 {
+            return Err(Error::parameter("most", most, "a whole number from 1"));
+        }
+        let table = Ground::new(self, points, None, None)?;
+        match &table.kernel {
+            Inner::Known(kernel) => {
+                let task = self.task(kernel, &table, None, watch)?;
+                task.refuse_target("a path")?;
+                let path = method::build(&self.method)?.fidelities(&task, most.min(points.n()))?;
+                let none =
+                    || Error::parameter("method", &self.method.name, "expansion or greedy: others have no such path");
+                path.ok_or_else(none)
+            }
+            Inner::Learned(_) => unreachable!("a kernel that learns from labels is refused without them"),
+        }
+    }
+
     fn assemble(&self, task: &Task, columns: Columns, solution: Solution) -> Result<Model> {
         let Solution { method, support: chosen, expansion, density, fidelity: stated, fewer, mut report } = solution;
         let n = task.points.n();

@@ -48,8 +48,10 @@ const PATIENCE: usize = 5;
 const RISE: f64 = 1e-5;
 /// … or by this where more points are to come …
 const PASSING: f64 = 3e-3;
+/// … or by this where each number of points is looked at …
+const LOOKED_AT: f64 = 1e-3;
 /// … or where a target is further than this many times what they brought.
-const HOPE: f64 = 4.0;
+const HOPE: f64 = 15.0;
 /// What is not captured falls like this power of the number of points: a guess at how many are missing.
 const FALL: f64 = 1.6;
 /// Points join by this share of those there are, at most.
@@ -62,8 +64,12 @@ const TRIALS: usize = 20;
 const FIRST: f64 = 0.1;
 /// Points stay apart by this much, as far as they were: W has about as many digits as this leaves of sixteen.
 const APART: f64 = 1e-8;
+/// The rounding of W where they are quite apart.
+const DIGITS: f64 = 1e-15;
 /// Passes of exchanges of the points it starts from.
 const EXCHANGES: usize = 5;
+/// Rows that are taken to span everything.
+const SPANNING: usize = 500;
 /// Targets are aimed at with this much to spare, for rounding.
 const SPARE: f64 = 1e-9;
 
@@ -123,6 +129,10 @@ impl Method for Free {
             fewer: DEPENDENT,
             report,
         })
+    }
+
+    fn fidelities(&self, task: &Task, most: usize) -> Result<Option<Vec<(usize, f64)>>> {
+        Path::new(self, task)?.fidelities(most).map(Some)
     }
 
     fn memory(&self, size: &Size) -> usize {
@@ -189,6 +199,9 @@ impl<'a> Path<'a> {
 
     /// `m` points: grown from few, then moved as far as they go; and from centres of the rows, as often as asked for.
     fn with_points(&self, m: usize) -> Result<Moved> {
+        if m >= self.task.points.n() {
+            return self.still(m);
+        }
         let first = self.task.q.min(m);
         let picks = self.choice.exchanged(self.choice.picks(first)?)?.0;
         let Some(mut now) = self.start(self.choice.points(&picks), first) else { return self.still(m) };
@@ -218,9 +231,27 @@ impl<'a> Path<'a> {
         Ok(Moved { support: now.at.z, expansion, converged: end == End::Done })
     }
 
+    /// One point after the other, from as many as components: what they capture of the rows that are seen.
+    fn fidelities(&self, most: usize) -> Result<Vec<(usize, f64)>> {
+        let first = self.task.q.min(most);
+        let picks = self.choice.exchanged(self.choice.picks(first)?)?.0;
+        let mut now = self.start(self.choice.points(&picks), picks.len());
+        let (all, mut found) = (self.all()?, Vec::new());
+        while let Some(mut climber) = now {
+            self.climb(&mut climber, Until::Settled(LOOKED_AT))?;
+            found.push((climber.m(), climber.at.captured / all));
+            now = if climber.m() < most { self.grown(&climber, 1)? } else { None };
+        }
+        Ok(found)
+    }
+
     /// The best rows as they are: where points cannot move, or there is nothing to gain.
     fn still(&self, m: usize) -> Result<Moved> {
-        let support = self.choice.points(&self.choice.exchanged(self.choice.picks(m)?)?.0);
+        let rows = match self.choice.spanning(m) {
+            Some(all) => all,
+            None => self.choice.rows(&self.choice.exchanged(self.choice.picks(m)?)?.0),
+        };
+        let support = self.task.points.select(&rows);
         let expansion = self.task.expansion_of(&support)?;
         Ok(Moved { support, expansion, converged: true })
     }
@@ -232,37 +263,45 @@ impl<'a> Path<'a> {
         let first = self.task.q.min(self.task.points.n());
         let picks = self.choice.exchanged(self.choice.picks(first)?)?.0;
         let Some(mut now) = self.start(self.choice.points(&picks), first) else { return self.still(picks.len()) };
+        // The most points that do not hold it.
+        let mut failed = 0;
         loop {
-            let (best, held) = self.search(now, goal)?;
+            let (best, held) = self.search(now, goal, &mut failed)?;
             let expansion = self.task.expansion_of(&best.at.z)?;
             let found = self.task.fidelity_of(&best.at.z, &expansion)?;
-            if !held || found >= fidelity {
-                return Ok(Moved { support: best.at.z, expansion, converged: held });
+            if held && found >= fidelity {
+                return Ok(Moved { support: best.at.z, expansion, converged: true });
+            }
+            if !held {
+                // No row adds to the points any more: rows that span everything are the better ones, but for rounding.
+                let rows = self.still(SPANNING.max(best.m()).min(self.task.points.n()))?;
+                let sure = best.at.surely_captured() / best.at.captured;
+                let better = sure * expansion.captured > rows.expansion.captured;
+                let moved = Moved { support: best.at.z, expansion, converged: true };
+                return Ok(if better { moved } else { rows });
             }
             // The rows that are seen are a little kinder than all of them.
-            goal *= 1.0 + 1.1 * (fidelity / found - 1.0);
+            goal = goal.max(best.at.captured) * (1.0 + 1.1 * (fidelity / found - 1.0) + SPARE);
             now = best;
         }
     }
 
-    /// The fewest points that reach the goal, and whether any do.
-    fn search(&self, mut now: Climber, goal: f64) -> Result<(Climber, bool)> {
-        // The most points that do not.
-        let mut failed = 0;
+    /// The fewest points, more than `failed`, that reach the goal, and whether any do.
+    fn search(&self, mut now: Climber, goal: f64, failed: &mut usize) -> Result<(Climber, bool)> {
         while self.climb(&mut now, Until::Reached(goal))? != End::Done {
-            failed = now.m();
+            *failed = now.m();
             match self.grown(&now, self.missing(&now, goal)?)? {
                 Some(next) => now = next,
                 None => return Ok((now, false)),
             }
         }
         let mut most = usize::MAX;
-        while failed + 1 < now.m() {
-            let fewer = now.at.to_spare(goal).clamp(1, most.min(now.m() - failed - 1));
+        while *failed + 1 < now.m() {
+            let fewer = now.at.to_spare(goal).clamp(1, most.min(now.m() - *failed - 1));
             let Some(mut tried) = self.shrunk(&now, fewer) else { break };
             match self.climb(&mut tried, Until::Reached(goal))? {
                 End::Done => now = tried,
-                _ => (failed, most) = (tried.m(), (fewer / 2).max(1)),
+                _ => (*failed, most) = (tried.m(), (fewer / 2).max(1)),
             }
         }
         self.restarted(now, goal)
@@ -286,8 +325,8 @@ impl<'a> Path<'a> {
 
     /// Points that are about to move, unless there are fewer than asked for or they depend on each other.
     fn start(&self, z: Points<'static>, m: usize) -> Option<Climber> {
-        let at = self.problem.at(z, 0.0).filter(|at| at.z.n() == m)?;
-        Some(Climber { at, memory: Vec::new() })
+        let at = if z.n() == m { self.problem.at(z, 0.0) } else { None };
+        Some(Climber { at: at?, memory: Vec::new() })
     }
 
     /// What exact kernel PCA captures, or would, of as many rows as are seen.
@@ -319,7 +358,7 @@ impl<'a> Path<'a> {
         }
         let (z, joined) = (&now.at.z, self.choice.points(&picks));
         let values = [z.values(), joined.values()].concat();
-        let Some(at) = self.problem.at(Points::new(z.d(), values)?, 0.0) else { return Ok(None) };
+        let Some(at) = self.problem.at(Points::new(z.d(), values)?, APART) else { return Ok(None) };
         // Of the new points' curvature nothing is known.
         let mut memory = now.memory.clone();
         let size = at.z.values().len();
@@ -389,6 +428,11 @@ struct At {
 }
 
 impl At {
+    /// W without what may be rounding: the nearer points are to depending on each other, the more that is.
+    fn surely_captured(&self) -> f64 {
+        self.captured * (1.0 - DIGITS / self.apart).max(0.0)
+    }
+
     /// What W loses, nearly, without each point: what the components have along the direction that it alone adds.
     fn losses(&self) -> Vec<f64> {
         let m = self.z.n();
@@ -403,7 +447,7 @@ impl At {
     fn to_spare(&self, goal: f64) -> usize {
         let mut losses = self.losses();
         losses.sort_by(f64::total_cmp);
-        let mut spare = self.captured - goal;
+        let mut spare = self.surely_captured() - goal;
         losses
             .iter()
             .take_while(|loss| {
@@ -535,7 +579,7 @@ impl Problem {
 
     /// L-BFGS with backtracking.
     fn climb(&self, climber: &mut Climber, steps: usize, until: Until, watch: &dyn Watch) -> Result<End> {
-        let reached = |at: &At| matches!(until, Until::Reached(goal) if at.captured >= goal);
+        let reached = |at: &At| matches!(until, Until::Reached(goal) if at.surely_captured() >= goal);
         if reached(&climber.at) {
             return Ok(End::Done);
         }

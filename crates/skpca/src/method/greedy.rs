@@ -13,12 +13,16 @@
 //! chosen are needed. The leading eigenvectors are those that fidelity is measured against, so `leading` makes no factor: a pick
 //! costs a column of the kernel matrix, n (d + m + q) multiply-adds, a try to exchange n (m + q). The other gains, and `rank`, use a factor.
 
+use std::cell::RefCell;
+use std::collections::BTreeMap;
+
 use faer::{Mat, MatRef};
 
 use super::shared::Principal;
-use super::{DEPENDENT, Entry, Method, Report, Size, Solution, Support, Target, Task, usual_rank};
+use super::{DEPENDENT, Entry, Method, NO_VARIANCE, Report, Size, Solution, Support, Target, Task, usual_rank};
 use crate::dense;
-use crate::error::Result;
+use crate::eigen::{Accuracy, top};
+use crate::error::{Error, Result};
 use crate::factor::{Factor, diagonal, gram};
 use crate::gradient::Anchors;
 use crate::points::Points;
@@ -37,6 +41,10 @@ const SPANNED: f64 = 1e-9;
 const PAYS: f64 = 1e-6;
 /// Eigenvalues are looked for to this share of the largest.
 const DIGITS: f64 = 1e-10;
+/// Columns of the kernel matrix that are made together, …
+const TOGETHER: usize = 16;
+/// … and how many are kept before all are forgotten.
+const KEPT: usize = 1000;
 /// Columns that are kept together while points are picked.
 const PIECE: usize = 32;
 /// Passes of exchanges where nothing is said.
@@ -73,16 +81,11 @@ impl Greedy {
 impl Method for Greedy {
     fn fit(&self, task: &mut Task) -> Result<Solution> {
         let task = &*task;
-        let (n, support) = (task.points.n(), task.support());
-        if self.by_kernel(n, support) {
-            return self.chosen(task, &Choice::leading(task, self.exchanges)?);
-        }
-        let principal = task.principal(usual_rank(self.rank, n, task.target))?;
-        let Principal { factor, values } = &*principal;
-        let counting = values.len().min(if self.gain == "leading" { task.q } else { values.len() });
-        let mut choice = Choice::of_factor(task, factor, values, counting, self.exchanges);
-        choice.top = (self.gain == "top").then_some(task.q);
-        self.chosen(task, &choice)
+        self.choose(task, |choice| self.chosen(task, choice))
+    }
+
+    fn fidelities(&self, task: &Task, most: usize) -> Result<Option<Vec<(usize, f64)>>> {
+        self.choose(task, |choice| choice.fidelities(most)).map(Some)
     }
 
     fn memory(&self, size: &Size) -> usize {
@@ -101,6 +104,20 @@ impl Greedy {
     fn by_kernel(&self, n: usize, support: usize) -> bool {
         let enough = n <= CANDIDATES || CANDIDATES_A_POINT * support <= CANDIDATES;
         self.gain == "leading" && self.rank.is_none() && enough
+    }
+
+    /// What `then` makes of the rows to choose among.
+    fn choose<T>(&self, task: &Task, then: impl FnOnce(&Choice) -> Result<T>) -> Result<T> {
+        let n = task.points.n();
+        if self.by_kernel(n, task.support()) {
+            return then(&Choice::leading(task, self.exchanges)?);
+        }
+        let principal = task.principal(usual_rank(self.rank, n, task.target))?;
+        let Principal { factor, values } = &*principal;
+        let counting = values.len().min(if self.gain == "leading" { task.q } else { values.len() });
+        let mut choice = Choice::of_factor(task, factor, values, counting, self.exchanges);
+        choice.top = (self.gain == "top").then_some(task.q);
+        then(&choice)
     }
 
     fn chosen(&self, task: &Task, choice: &Choice) -> Result<Solution> {
@@ -167,12 +184,9 @@ pub(super) struct Choice<'a> {
 /// Where inner products of rows come from.
 enum Source<'a> {
     /// Rows of a factor, in coordinates where T is `values`.
-    Factor {
-        atoms: Mat<f64>,
-        factor: &'a Factor,
-        values: &'a [f64],
-    },
-    Kernel(Box<Anchors>),
+    Factor { atoms: Mat<f64>, factor: &'a Factor, values: &'a [f64] },
+    /// The kernel; columns of its matrix that were needed are kept.
+    Kernel { anchors: Box<Anchors>, columns: RefCell<BTreeMap<usize, Vec<f64>>> },
 }
 
 impl<'a> Choice<'a> {
@@ -189,9 +203,13 @@ impl<'a> Choice<'a> {
                 made.leading.as_ref().expect("so few rows are looked at themselves")
             }
         };
+        if values.is_empty() {
+            return Err(Error::NoVariance { why: NO_VARIANCE.into() });
+        }
         let lengths = diagonal(task.kernel, &points)?;
         let (weights, along) = (values.clone(), along.clone());
-        let source = Source::Kernel(Box::new(Anchors::new(task.kernel, points)));
+        let anchors = Box::new(Anchors::new(task.kernel, points));
+        let source = Source::Kernel { anchors, columns: RefCell::default() };
         Ok(Choice { task, candidates, source, along, weights, lengths, passes, top: None })
     }
 
@@ -215,15 +233,15 @@ impl<'a> Choice<'a> {
     fn rank(&self) -> Option<usize> {
         match &self.source {
             Source::Factor { factor, .. } => Some(factor.rank()),
-            Source::Kernel(_) => None,
+            Source::Kernel { .. } => None,
         }
     }
 
     /// Numbers of rows that span all there is, if they are no more than `m`.
-    fn spanning(&self, m: usize) -> Option<Vec<usize>> {
+    pub(super) fn spanning(&self, m: usize) -> Option<Vec<usize>> {
         match &self.source {
             Source::Factor { factor, .. } => (m >= factor.rank()).then(|| sorted(factor.pivots.clone())),
-            Source::Kernel(_) => (m >= self.task.points.n()).then(|| self.candidates.clone()),
+            Source::Kernel { .. } => (m >= self.task.points.n()).then(|| self.candidates.clone()),
         }
     }
 
@@ -241,8 +259,40 @@ impl<'a> Choice<'a> {
     fn inner(&self, chosen: &[usize]) -> Mat<f64> {
         match &self.source {
             Source::Factor { atoms, .. } => dense::product(atoms.as_ref(), gathered(atoms, chosen).transpose()),
-            Source::Kernel(anchors) => anchors.between(chosen),
+            Source::Kernel { anchors, columns } => {
+                let mut columns = columns.borrow_mut();
+                let missing: Vec<usize> = chosen.iter().copied().filter(|p| !columns.contains_key(p)).collect();
+                if !missing.is_empty() {
+                    let k = anchors.between(&missing);
+                    columns.extend(missing.iter().enumerate().map(|(at, p)| (*p, k.col_as_slice(at).to_vec())));
+                }
+                let mut out = Mat::zeros(self.lengths.len(), chosen.len());
+                (0..chosen.len()).for_each(|at| out.col_as_slice_mut(at).copy_from_slice(&columns[&chosen[at]]));
+                out
+            }
         }
+    }
+
+    /// The column of one row. Where it must be made, those of the rows that gain most are made with it: a tile has as many lanes,
+    /// and some of them come next.
+    fn column(&self, row: usize, gains: &Gains) -> Mat<f64> {
+        if let Source::Kernel { columns, .. } = &self.source {
+            if columns.borrow().len() > KEPT {
+                columns.borrow_mut().clear();
+            }
+            if !columns.borrow().contains_key(&row) {
+                let mut next: Vec<usize> = (0..gains.traces.len()).filter(|&i| i != row).collect();
+                let count = (TOGETHER - 1).min(next.len());
+                let larger = |i: &usize, j: &usize| gains.traces[*j].total_cmp(&gains.traces[*i]).then(i.cmp(j));
+                if count < next.len() {
+                    next.select_nth_unstable_by(count, larger);
+                    next.truncate(count);
+                }
+                next.push(row);
+                self.inner(&next);
+            }
+        }
+        self.inner(&[row])
     }
 
     /// The first `count` picks, fewer if they span everything.
@@ -254,7 +304,7 @@ impl<'a> Choice<'a> {
 
     /// Picks beside any points, each for what it adds to them and to those before it.
     pub(super) fn picks_beside_points(&self, z: &Points<'static>, count: usize) -> Result<Vec<usize>> {
-        let Source::Kernel(anchors) = &self.source else { return Ok(Vec::new()) };
+        let Source::Kernel { anchors, .. } = &self.source else { return Ok(Vec::new()) };
         let n = self.lengths.len() as f64;
         // φ(z)·v_k = Σ_j a_jk k(x_j, z): the coefficients of a component are its rows' own coordinates over λ, without their mean.
         let mean = |k: usize| if self.task.center { self.along.col(k).sum() / n } else { 0.0 };
@@ -279,7 +329,7 @@ impl<'a> Choice<'a> {
             if gain < 0.0 {
                 break;
             }
-            let mut u = self.inner(&[best]);
+            let mut u = self.column(best, &gains);
             for of in &held.u {
                 dense::subtract_product(u.as_mut(), of.as_ref(), of.as_ref().subrows(best, 1).transpose());
             }
@@ -367,7 +417,7 @@ impl<'a> Choice<'a> {
         let mut next = chosen.to_vec();
         next[at] = best;
         let mut k = span.k.clone();
-        k.col_mut(at).copy_from(self.inner(&[best]).col(0));
+        k.col_mut(at).copy_from(self.column(best, &gains).col(0));
         Ok(Span::new(self, &next, k).map(|span| (best, span)))
     }
 
@@ -379,12 +429,29 @@ impl<'a> Choice<'a> {
                 let all: f64 = values.iter().take(task.q).sum();
                 Ok(factor.captured(&dense::diagonal(values), &rows, None, task.q)? / all)
             }
-            Source::Kernel(anchors) => {
-                let part = task.on(anchors.points());
-                let captured = part.expansion_of(&task.points.select(&rows))?.captured;
+            Source::Kernel { anchors, .. } => {
+                let captured = match Span::new(self, chosen, self.inner(chosen)) {
+                    Some(span) => span.captured(task)?,
+                    None => task.on(anchors.points()).expansion_of(&task.points.select(&rows))?.captured,
+                };
                 Ok(captured / self.weights.iter().sum::<f64>())
             }
         }
+    }
+
+    /// One point after the other, exchanged each time.
+    fn fidelities(&self, most: usize) -> Result<Vec<(usize, f64)>> {
+        let mut chosen = self.picks(1)?;
+        let mut found = Vec::new();
+        while !chosen.is_empty() {
+            found.push((chosen.len(), self.share(&chosen)?));
+            let next = self.grown(chosen.clone(), 1)?;
+            if chosen.len() >= most || next.len() == chosen.len() {
+                break;
+            }
+            chosen = self.exchanged(next)?.0;
+        }
+        Ok(found)
     }
 
     /// The fewest points, exchanged, that hold the fidelity: on these rows first, then on all.
@@ -449,9 +516,9 @@ impl<'a> Choice<'a> {
             let middle = low.midpoint(high);
             if self.share(&picks[..middle])? >= fidelity { high = middle } else { low = middle }
         }
-        let before = high - (high / 4).clamp(1, high - 1).min(high);
-        let below = if before > 0 { self.share(&picks[..before])? } else { 0.0 };
-        let rise = (self.share(&picks[..high])? - below) / (high - before).max(1) as f64;
+        let last = high.div_ceil(4);
+        let below = if last < high { self.share(&picks[..high - last])? } else { 0.0 };
+        let rise = (self.share(&picks[..high])? - below) / last as f64;
         picks.truncate(high);
         Ok((picks, true, rise.max(1e-6)))
     }
@@ -570,6 +637,19 @@ impl Span {
         let mut basis = self.points.clone();
         dense::solve_lower(self.l.as_ref(), basis.as_mut());
         basis
+    }
+
+    /// What the best components in the span capture of the rows.
+    fn captured(&self, task: &Task) -> Result<f64> {
+        let u = self.u();
+        let mut c = dense::product(u.transpose(), u.as_ref());
+        if task.center {
+            let means = Mat::from_fn(u.ncols(), 1, |i, _| u.col(i).sum());
+            let share = Mat::from_fn(1, u.ncols(), |_, i| means[(i, 0)] / u.nrows() as f64);
+            dense::subtract_product(c.as_mut(), means.as_ref(), share.as_ref());
+        }
+        let accuracy = Accuracy { trace: dense::trace(&c), ..Accuracy::default() };
+        Ok(top(&c, task.q, accuracy, task.seed, task.watch)?.values.iter().sum())
     }
 
     fn held(self) -> Held {

@@ -98,6 +98,11 @@ pub(crate) trait Method: Debug + Send + Sync {
     /// May set the task's `q` first, where the user has not.
     fn fit(&self, task: &mut Task) -> Result<Solution>;
 
+    /// Numbers of points, up to `most`, and the fidelity of each along the method's path, if it has one.
+    fn fidelities(&self, _task: &Task, _most: usize) -> Result<Option<Vec<(usize, f64)>>> {
+        Ok(None)
+    }
+
     /// Whether features are centred where nothing is said.
     fn center(&self) -> bool {
         true
