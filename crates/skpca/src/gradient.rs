@@ -18,6 +18,7 @@ use std::sync::Arc;
 use faer::{Mat, MatRef};
 
 use crate::blocks;
+use crate::dense;
 use crate::gram::{Basis, stretches};
 use crate::kernel::cosine::inverse_norm;
 use crate::kernel::{Form, Kernel, Outer};
@@ -70,7 +71,12 @@ impl Anchors {
         }
     }
 
-    fn with_factors(kernel: &Arc<dyn Kernel>, points: Points<'static>, factors: Option<Vec<f64>>) -> Anchors {
+    /// The same for a kernel that is not conformal, and any factors of the rows.
+    pub(crate) fn with_factors(
+        kernel: &Arc<dyn Kernel>,
+        points: Points<'static>,
+        factors: Option<Vec<f64>>,
+    ) -> Anchors {
         let tiles = f64::tiles(Level::best());
         let centre = match kernel.form() {
             Form::Gaussian { .. } => points.mean(),
@@ -207,37 +213,52 @@ impl Anchors {
     /// `K M`, for an M of as many columns as points.
     pub(crate) fn times(&self, values: &Values, matrix: MatRef<f64>) -> Values {
         let packed = self.packed(matrix);
-        let product = |rows: Range<usize>| self.block_times(&values.values[rows.start / blocks::ROWS], &packed);
+        let product = |rows: Range<usize>| self.block_times(&values.values[rows.start / blocks::ROWS], &packed, rows);
         Values { values: blocks::map(self.points.n(), product), slopes: Vec::new(), ..*values }
     }
 
-    /// A square matrix over the points, a panel of its columns after the other, `[row][lane]`.
+    /// A matrix, a panel of its columns after the other, `[row][lane]`, padded with zeros.
     fn packed(&self, matrix: MatRef<f64>) -> Vec<f64> {
-        let (width, m) = (self.tiles.rows, matrix.nrows());
-        let padded = m.next_multiple_of(width);
-        let mut out = vec![0.0; padded * padded];
-        for c in 0..m {
-            (0..m).for_each(|i| out[c / width * padded * width + i * width + c % width] = matrix[(i, c)]);
+        let width = self.tiles.rows;
+        let [rows, columns] = [matrix.nrows(), matrix.ncols()].map(|size| size.next_multiple_of(width));
+        let mut out = vec![0.0; rows * columns];
+        for c in 0..matrix.ncols() {
+            let to = &mut out[c / width * rows * width + c % width..];
+            to.iter_mut().step_by(width).zip(matrix.col(c).iter()).for_each(|(to, from)| *to = *from);
         }
         out
     }
 
-    fn block_times(&self, values: &[f64], packed: &[f64]) -> Lanes {
-        let mut out = vec![0.0; values.len()];
-        let panels = packed.len().isqrt() / self.tiles.rows;
-        let size = values.len() / panels;
-        for (out, matrix) in out.chunks_exact_mut(size).zip(packed.chunks_exact(packed.len() / panels)) {
+    /// Values of a block times a packed matrix, in the same layout.
+    fn block_times(&self, values: &[f64], packed: &[f64], rows: Range<usize>) -> Lanes {
+        let width = self.tiles.rows;
+        let size = self.padded(rows.len()) * width;
+        let panels = values.len() / size;
+        let matrices = packed.chunks_exact(panels * width * width);
+        let mut out = vec![0.0; matrices.len() * size];
+        for (out, matrix) in out.chunks_exact_mut(size).zip(matrices) {
             self.tiles.transposed_panels(panels, values, matrix, out);
         }
         out
     }
 
-    /// The gradient with weights `w = K M − 1 offsetᵀ`, d numbers per point.
-    pub(crate) fn gradient(&self, z: &Points, values: &Values, matrix: MatRef<f64>, offset: &[f64]) -> Vec<f64> {
-        let packed = self.packed(matrix);
+    /// The gradient with weights `w = 2 (K − 1 meansᵀ) B Bᵀ`, d numbers per point.
+    pub(crate) fn gradient(&self, z: &Points, values: &Values, means: &[f64], b: MatRef<f64>) -> Vec<f64> {
         let width = self.tiles.rows;
+        let twice = Mat::from_fn(b.nrows(), b.ncols(), |i, k| 2.0 * b[(i, k)]);
+        let both = dense::product(twice.as_ref(), b.transpose());
+        let offset: Vec<f64> =
+            both.col_iter().map(|column| column.iter().zip(means).map(|(a, m)| a * m).sum()).collect();
+        // One product after the other, where that is less work.
+        let padded = |size: usize| size.next_multiple_of(width);
+        let factors = match 2 * padded(b.ncols()) < padded(b.nrows()) {
+            true => vec![self.packed(twice.as_ref()), self.packed(b.transpose())],
+            false => vec![self.packed(both.as_ref())],
+        };
         self.summed(z, values, |rows| {
-            let mut weights = self.block_times(&values.values[rows.start / blocks::ROWS], &packed);
+            let first = self.block_times(&values.values[rows.start / blocks::ROWS], &factors[0], rows.clone());
+            let times = |weights: Lanes, factor: &Vec<f64>| self.block_times(&weights, factor, rows.clone());
+            let mut weights = factors[1..].iter().fold(first, times);
             let size = self.padded(rows.len()) * width;
             for (panel, weights) in weights.chunks_exact_mut(size).enumerate() {
                 let offset = &offset[panel * width..offset.len().min((panel + 1) * width)];
@@ -390,7 +411,7 @@ struct Argument {
 
 impl Kernel for Argument {
     fn eval(&self, x: &[f64], z: &[f64]) -> f64 {
-        self.gamma * crate::dense::dot(x, z) + self.coef0
+        self.gamma * dense::dot(x, z) + self.coef0
     }
 
     fn form(&self) -> Form {
@@ -463,10 +484,17 @@ mod tests {
                     };
                     let w = matrix(n, m, 4);
                     assert!(near(&anchors.gradient_with(&z, &values, w.as_ref()), &expected(&w)), "{case}");
-                    let (by, offset) = (matrix(m, m, 5), (0..m).map(|i| 0.1 * i as f64).collect::<Vec<_>>());
-                    let w = Mat::from_fn(n, m, |j, i| (k.as_ref().row(j) * by.as_ref().col(i)) - offset[i]);
-                    assert!(near(&anchors.gradient(&z, &values, by.as_ref(), &offset), &expected(&w)), "{case}");
-                    assert!((&anchors.times(&values, by.as_ref()).matrix() - &k * &by).norm_max() < 1e-10, "{case}");
+                    let means: Vec<f64> = (0..m).map(|i| 0.1 * i as f64).collect();
+                    for q in [1, m] {
+                        let b = matrix(m, q, 5);
+                        let centred = Mat::from_fn(n, m, |j, i| 2.0 * (k[(j, i)] - means[i]));
+                        let w = &centred * &b * b.transpose();
+                        let found = anchors.gradient(&z, &values, &means, b.as_ref());
+                        assert!(near(&found, &expected(&w)), "{case} {q}");
+                    }
+                    let by = matrix(m, m, 6);
+                    let times = anchors.times(&values, by.as_ref()).matrix();
+                    assert!((&times - &k * &by).norm_max() < 1e-10 * k.norm_max().max(1.0) * m as f64, "{case}");
                     let (c, sums) = anchors.scatter(&values);
                     assert!((&c - k.transpose() * &k).norm_max() < 1e-11 * c.norm_max().max(1.0), "{case}");
                     assert!((0..m).all(|i| (sums[i] - k.col(i).sum()).abs() < 1e-9 * n as f64), "{case}");

@@ -148,6 +148,25 @@ fn a_target_is_met_by_the_same_points_on_any_number_of_threads() {
     }
 }
 
+/// Rows of many columns: points move in a plane first, and the model is that of the rows themselves.
+#[test]
+fn many_columns_cost_no_points() {
+    let (low, map) = (toys::normal(300, 5, 0), toys::normal(5, 600, 1));
+    let value = |i: usize, k: usize| (0..5).map(|r| low.row(i)[r] * map.row(r)[k]).sum::<f64>();
+    let wide = Points::new(600, (0..300).flat_map(|i| (0..600).map(move |k| value(i, k))).collect::<Vec<_>>()).unwrap();
+    // The same rows without the columns that are too many: distances are those of the five that made them, mapped.
+    let gram = |a: usize, b: usize| (0..600).map(|k| map.row(a)[k] * map.row(b)[k]).sum::<f64>();
+    let l = Mat::from_fn(5, 5, gram).llt(faer::Side::Lower).unwrap().L().to_owned();
+    let narrow =
+        (0..300).flat_map(|i| (0..5).map(|c| (0..5).map(|r| low.row(i)[r] * l[(r, c)]).sum()).collect::<Vec<f64>>());
+    let narrow = Points::new(5, narrow.collect::<Vec<f64>>()).unwrap();
+    for target in [Target::Support(8), Target::Fidelity(0.97), Target::Fidelity(1.0)] {
+        let [a, b] = [&wide, &narrow].map(|points| fit(points, "expansion", "rbf", 4, target));
+        assert!(target == Target::Fidelity(1.0) || a.m().abs_diff(b.m()) <= 1, "{target:?}: {} {}", a.m(), b.m());
+        assert!((a.parts().fidelity - b.parts().fidelity).abs() < 0.01, "{target:?}");
+    }
+}
+
 /// Kernels that grow would have points run away to where rounding captures most.
 #[test]
 fn no_kernel_lets_points_capture_more_than_there_is() {

@@ -24,13 +24,15 @@ use faer::Mat;
 
 use super::greedy::Choice;
 use super::kmeans;
+use super::plane::Plane;
 use super::{DEPENDENT, Entry, Method, Report, Size, Solution, Support, Target, Task};
 use crate::dense::{self, dot};
 use crate::eigen::{Accuracy, top};
 use crate::error::{Error, Result};
 use crate::factor::diagonal;
 use crate::gradient::{Anchors, Values};
-use crate::kernel::Kernel;
+use crate::gram::stretches;
+use crate::kernel::{Form, Kernel};
 use crate::points::Points;
 use crate::random::Random;
 use crate::spec::Spec;
@@ -68,6 +70,8 @@ const APART: f64 = 1e-8;
 const DIGITS: f64 = 1e-15;
 /// Passes of exchanges of the points it starts from.
 const EXCHANGES: usize = 5;
+/// A plane is left with so many points for each component: what they lack is not in it.
+const IN_PLANE: usize = 10;
 /// Rows that are taken to span everything.
 const SPANNING: usize = 500;
 /// Targets are aimed at with this much to spare, for rounding.
@@ -102,18 +106,18 @@ impl Method for Free {
     fn fit(&self, task: &mut Task) -> Result<Solution> {
         let task = &*task;
         let n = task.points.n();
-        let path = Path::new(self, task)?;
+        let mut path = Path::new(self, task)?;
         let moved = match task.aim() {
             Target::Fidelity(fidelity) => path.smallest(fidelity)?,
             Target::Support(m) => path.with_points(m)?,
         };
+        let evaluations = path.problem.evaluations.get();
         let seen = path.problem.rows().n();
-        let note = (seen < n && path.problem.evaluations.get() > 1)
-            .then(|| format!("points were moved on {seen} of {n} rows"));
+        let note = (seen < n && evaluations > 1).then(|| format!("points were moved on {seen} of {n} rows"));
         let report = Report {
             notes: note.into_iter().collect(),
             objective: Some(moved.expansion.captured / n as f64),
-            rounds: path.problem.evaluations.get(),
+            rounds: evaluations,
             converged: moved.converged,
             ..Report::default()
         };
@@ -182,6 +186,10 @@ struct Path<'a> {
     method: &'a Free,
     task: &'a Task<'a>,
     choice: Choice<'a>,
+    /// Numbers of the rows that are seen.
+    rows: Vec<usize>,
+    /// Where points move, unless it is everywhere.
+    plane: Option<Plane>,
     problem: Problem,
 }
 
@@ -193,12 +201,20 @@ impl<'a> Path<'a> {
             true => task.reference()?.rows.clone(),
             false => Random::new(task.seed, 19).sample(task.points.n(), method.rows.max(least)),
         };
-        let problem = Problem::new(task.kernel, task.points.select(&rows), task.q, task.center)?;
-        Ok(Path { method, task, choice, problem })
+        let x = task.points.select(&rows);
+        let plane = match task.kernel.form() {
+            Form::Gaussian { .. } => Plane::new(&x, task.seed),
+            _ => None,
+        };
+        let problem = match &plane {
+            Some(plane) => Problem::in_plane(task, &x, plane)?,
+            None => Problem::new(task.kernel, x, task.q, task.center)?,
+        };
+        Ok(Path { method, task, choice, rows, plane, problem })
     }
 
     /// `m` points: grown from few, then moved as far as they go; and from centres of the rows, as often as asked for.
-    fn with_points(&self, m: usize) -> Result<Moved> {
+    fn with_points(&mut self, m: usize) -> Result<Moved> {
         if m >= self.task.points.n() {
             return self.still(m);
         }
@@ -212,15 +228,22 @@ impl<'a> Path<'a> {
             now = next;
         }
         let mut end = self.climb(&mut now, Until::Settled(RISE))?;
+        if let Some(everywhere) = self.everywhere(&now)? {
+            now = everywhere;
+            end = self.climb(&mut now, Until::Settled(RISE))?;
+        }
         let mut random = Random::new(self.task.seed, 20);
         for _ in 0..self.method.restarts {
-            let Some(mut other) = self.start(kmeans::centres(self.problem.rows(), m, &mut random), m) else { continue };
+            let Some(mut other) = self.start_inside(kmeans::centres(self.problem.rows(), m, &mut random), m) else {
+                continue;
+            };
             let other_end = self.climb(&mut other, Until::Settled(RISE))?;
             if other.at.captured > now.at.captured {
                 (now, end) = (other, other_end);
             }
         }
-        let expansion = self.task.expansion_of(&now.at.z)?;
+        let support = self.outside(&now.at.z);
+        let expansion = self.task.expansion_of(&support)?;
         if self.problem.rows().n() < self.task.points.n() {
             // What is gained on the rows that were seen may be lost on the others.
             let still = self.still(m)?;
@@ -228,7 +251,7 @@ impl<'a> Path<'a> {
                 return Ok(still);
             }
         }
-        Ok(Moved { support: now.at.z, expansion, converged: end == End::Done })
+        Ok(Moved { support, expansion, converged: end == End::Done })
     }
 
     /// One point after the other, from as many as components: what they capture of the rows that are seen.
@@ -256,8 +279,18 @@ impl<'a> Path<'a> {
         Ok(Moved { support, expansion, converged: true })
     }
 
+    /// Leaves the plane: the same points, free to move everywhere.
+    fn everywhere(&mut self, now: &Climber) -> Result<Option<Climber>> {
+        let Some(plane) = self.plane.take() else { return Ok(None) };
+        let evaluations = self.problem.evaluations.clone();
+        let rows = self.task.points.select(&self.rows);
+        self.problem = Problem::new(self.task.kernel, rows, self.task.q, self.task.center)?;
+        self.problem.evaluations = evaluations;
+        Ok(self.start(plane.outside(&now.at.z), now.m()))
+    }
+
     /// The fewest points that hold the fidelity.
-    fn smallest(&self, fidelity: f64) -> Result<Moved> {
+    fn smallest(&mut self, fidelity: f64) -> Result<Moved> {
         let all = self.all()?;
         let mut goal = fidelity * all * (1.0 + SPARE);
         let first = self.task.q.min(self.task.points.n());
@@ -267,17 +300,22 @@ impl<'a> Path<'a> {
         let mut failed = 0;
         loop {
             let (best, held) = self.search(now, goal, &mut failed)?;
-            let expansion = self.task.expansion_of(&best.at.z)?;
-            let found = self.task.fidelity_of(&best.at.z, &expansion)?;
+            if !held && let Some(everywhere) = self.everywhere(&best)? {
+                (now, failed) = (everywhere, 0);
+                continue;
+            }
+            let support = self.outside(&best.at.z);
+            let expansion = self.task.expansion_of(&support)?;
+            let found = self.task.fidelity_of(&support, &expansion)?;
             if held && found >= fidelity {
-                return Ok(Moved { support: best.at.z, expansion, converged: true });
+                return Ok(Moved { support, expansion, converged: true });
             }
             if !held {
                 // No row adds to the points any more: rows that span everything are the better ones, but for rounding.
                 let rows = self.still(SPANNING.max(best.m()).min(self.task.points.n()))?;
                 let sure = best.at.surely_captured() / best.at.captured;
                 let better = sure * expansion.captured > rows.expansion.captured;
-                let moved = Moved { support: best.at.z, expansion, converged: true };
+                let moved = Moved { support, expansion, converged: true };
                 return Ok(if better { moved } else { rows });
             }
             // The rows that are seen are a little kinder than all of them.
@@ -290,6 +328,9 @@ impl<'a> Path<'a> {
     fn search(&self, mut now: Climber, goal: f64, failed: &mut usize) -> Result<(Climber, bool)> {
         while self.climb(&mut now, Until::Reached(goal))? != End::Done {
             *failed = now.m();
+            if self.plane.is_some() && now.m() >= IN_PLANE * self.task.q {
+                return Ok((now, false));
+            }
             match self.grown(&now, self.missing(&now, goal)?)? {
                 Some(next) => now = next,
                 None => return Ok((now, false)),
@@ -315,7 +356,7 @@ impl<'a> Path<'a> {
                 break;
             }
             let centres = kmeans::centres(self.problem.rows(), now.m() - 1, &mut random);
-            let Some(mut tried) = self.start(centres, now.m() - 1) else { continue };
+            let Some(mut tried) = self.start_inside(centres, now.m() - 1) else { continue };
             if self.climb(&mut tried, Until::Reached(goal))? == End::Done {
                 now = tried;
             }
@@ -323,8 +364,25 @@ impl<'a> Path<'a> {
         Ok((now, true))
     }
 
+    /// Points where they can move.
+    fn inside(&self, z: Points<'static>) -> Points<'static> {
+        match &self.plane {
+            Some(plane) => plane.inside(&z).0,
+            None => z,
+        }
+    }
+
+    /// Points that have moved, as they are for others.
+    fn outside(&self, z: &Points<'static>) -> Points<'static> {
+        self.plane.as_ref().map_or_else(|| z.clone(), |plane| plane.outside(z))
+    }
+
     /// Points that are about to move, unless there are fewer than asked for or they depend on each other.
     fn start(&self, z: Points<'static>, m: usize) -> Option<Climber> {
+        self.start_inside(self.inside(z), m)
+    }
+
+    fn start_inside(&self, z: Points<'static>, m: usize) -> Option<Climber> {
         let at = if z.n() == m { self.problem.at(z, 0.0) } else { None };
         Some(Climber { at: at?, memory: Vec::new() })
     }
@@ -352,11 +410,11 @@ impl<'a> Path<'a> {
 
     /// With more rows, those that add most.
     fn grown(&self, now: &Climber, more: usize) -> Result<Option<Climber>> {
-        let picks = self.choice.picks_beside_points(&now.at.z, more)?;
+        let picks = self.choice.picks_beside_points(&self.outside(&now.at.z), more)?;
         if picks.is_empty() {
             return Ok(None);
         }
-        let (z, joined) = (&now.at.z, self.choice.points(&picks));
+        let (z, joined) = (&now.at.z, self.inside(self.choice.points(&picks)));
         let values = [z.values(), joined.values()].concat();
         let Some(at) = self.problem.at(Points::new(z.d(), values)?, APART) else { return Ok(None) };
         // Of the new points' curvature nothing is known.
@@ -479,6 +537,24 @@ impl Problem {
         Ok(Problem { anchors: Anchors::new(kernel, x), q, center, trace, units, ranges, evaluations: Cell::new(0) })
     }
 
+    /// The same where points move in a plane: a row's distance from it is a factor of its values.
+    fn in_plane(task: &Task, x: &Points<'static>, plane: &Plane) -> Result<Problem> {
+        let whole = Problem::new(task.kernel, x.clone(), task.q, task.center)?;
+        let (inside, heights) = plane.inside(x);
+        let Form::Gaussian { gamma } = task.kernel.form() else { return Ok(whole) };
+        let (base, f) = match task.kernel.conformal() {
+            Some(conformal) => (&conformal.base, stretches(conformal, x)),
+            None => (task.kernel, vec![1.0; x.n()]),
+        };
+        let factors = f.iter().zip(&heights).map(|(f, height)| f * (-gamma * height).exp()).collect();
+        // No axis is more likely a way to go than another.
+        let unit =
+            whole.units.iter().sum::<f64>() / whole.units.iter().filter(|unit| **unit > 0.0).count().max(1) as f64;
+        let ranges = Problem::new(base, inside.clone(), task.q, task.center)?.ranges;
+        let units = vec![unit; inside.d()];
+        Ok(Problem { anchors: Anchors::with_factors(base, inside, Some(factors)), units, ranges, ..whole })
+    }
+
     fn rows(&self) -> &Points<'static> {
         self.anchors.points()
     }
@@ -543,14 +619,10 @@ impl Problem {
     fn gradient(&self, at: &At) -> Vec<f64> {
         let (values, own, inner) = &*at.values;
         let m = at.z.n();
-        let scaled = |factors: &dyn Fn(usize) -> f64| {
-            let b = Mat::from_fn(m, at.b.ncols(), |i, k| factors(k) * at.b[(i, k)]);
-            dense::product(b.as_ref(), at.b.transpose())
-        };
-        let twice = scaled(&|_| 2.0);
-        let offset: Vec<f64> = (0..m).map(|i| dot(&at.means, twice.col_as_slice(i))).collect();
-        let mut gradient = self.anchors.gradient(&at.z, values, twice.as_ref(), &offset);
-        let among = own.gradient_with(&at.z, inner, scaled(&|k| -2.0 * at.variances[k]).as_ref());
+        let scaled = Mat::from_fn(m, at.b.ncols(), |i, k| -2.0 * at.variances[k] * at.b[(i, k)]);
+        let weights = dense::product(scaled.as_ref(), at.b.transpose());
+        let mut gradient = self.anchors.gradient(&at.z, values, &at.means, at.b.as_ref());
+        let among = own.gradient_with(&at.z, inner, weights.as_ref());
         let units = self.units.iter().cycle();
         gradient.iter_mut().zip(among.iter().zip(units)).for_each(|(g, (among, unit))| *g = unit * (*g + among));
         gradient

@@ -17,6 +17,7 @@ mod l1;
 mod l21;
 mod landmarks;
 mod likelihood;
+mod plane;
 mod polar;
 mod reach;
 mod regression;
