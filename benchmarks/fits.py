@@ -57,6 +57,27 @@ def expansion_ours(x, fidelity):
     return skpca.fit(x, method="expansion", kernel=kernel, components=COMPONENTS, fidelity=fidelity, scaling="none")
 
 
+def exact_default(x, q):
+    """As a user calls it: columns standardised, gamma by the median rule."""
+    import skpca
+
+    return skpca.fit(x, method="exact", components=q)
+
+
+def exact_peer_default(x, q):
+    from sklearn.decomposition import KernelPCA
+    from sklearn.preprocessing import StandardScaler
+
+    scaled = StandardScaler().fit_transform(x)
+    return KernelPCA(q, kernel="rbf", gamma=gamma(x.shape[1]), eigen_solver="arpack", random_state=0).fit(scaled)
+
+
+def fewest_ours(x, method, fidelity, q):
+    import skpca
+
+    return skpca.fit(x, method=method, components=q, fidelity=fidelity)
+
+
 def energy_ours(x):
     import skpca
 

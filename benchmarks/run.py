@@ -1,6 +1,6 @@
 """Side by side with scikit-learn: ratios of times measured in one process, in turns.
 
-python benchmarks/run.py [--quick] [--only NAME …] [--repeats K] [--threads T] [--json FILE]
+python benchmarks/run.py [--quick] [--only NAME …] [--data DIR] [--repeats K] [--threads T] [--json FILE]
 """
 
 import argparse
@@ -9,7 +9,7 @@ import os
 import statistics
 import sys
 
-NAMES = ("transform", "exact", "landmarks", "expansion", "million", "energy")
+NAMES = ("transform", "exact", "landmarks", "expansion", "fewest", "million", "energy")
 
 
 def arguments():
@@ -24,6 +24,9 @@ def arguments():
         "--repeats", type=int, metavar="K", help="timed calls of each (default 5, quick 2; long fits at most 2)"
     )
     parser.add_argument("--threads", type=int, default=2, metavar="T", help="threads on either side (default 2)")
+    parser.add_argument(
+        "--data", metavar="DIR", help="CSV files for `fewest` (default: tables of the same shapes, made)"
+    )
     parser.add_argument("--json", metavar="FILE", help="write machine, results and every raw time to FILE")
     options = parser.parse_args()
     options.repeats = options.repeats or (2 if options.quick else 5)
@@ -82,7 +85,8 @@ def main():
         print(f"\n{name}: {SECTIONS[name].__doc__.splitlines()[0]}")
         results[name] = []
         case = None
-        for item in SECTIONS[name](options.quick, options.repeats):
+        more = {"data": options.data} if name == "fewest" else {}
+        for item in SECTIONS[name](options.quick, options.repeats, **more):
             if hasattr(item, "ratios") and item.case != case:
                 case = item.case
                 print(f" {case}\n  {HEADER}")

@@ -3,12 +3,15 @@
 Targets are for the full sizes; `quick` shrinks the sizes and shows that everything runs, nothing more.
 """
 
+from functools import partial
+
 import fits
 import numpy as np
 import skpca
 from fits import COMPONENTS, describe, eigenvalues, normal
 from measure import Fact, Result, interleaved
 from memory import weigh
+from tables import tables
 
 # A fit of minutes is not repeated as often as one of seconds.
 FEW = 2
@@ -190,6 +193,38 @@ def expansion(quick, repeats):
     yield weight(case, weighed, f", target below data + 2·n·d·8 + 200 = {bound:.0f} MB", weighed["peak_mb"] <= bound)
 
 
+def fewest(quick, repeats, data=None):
+    """The fewest points for a fidelity, against our own exact kernel PCA of the same rows and scikit-learn's."""
+    for name, x in tables(data, quick):
+        n, d = x.shape
+        for q, wishes in ((10, FEWEST), (30, FEWEST_OF_MANY)):
+            models = {}
+            calls = {"exact": partial(fits.exact_default, x, q)}
+            if n >= 5000 or quick:
+                calls["arpack"] = partial(fits.exact_peer_default, x, q)
+            for method, fidelity, _ in wishes:
+                calls[method, fidelity] = partial(keep_fewest, models, x, method, fidelity, q)
+            seconds = interleaved(calls, repeats)
+            for method, fidelity, times in wishes:
+                found = describe(models[method, fidelity])
+                case = f"fewest table={name} n={n} d={d} q={q} method={method} fidelity={fidelity}"
+                note = f"{found['m']} points, fidelity {found['fidelity']:.4f}, {found['report']['rounds']} rounds"
+                ours = seconds[method, fidelity]
+                yield Result(case, "skpca exact", method, seconds["exact"], ours, 1 / times, note)
+                if "arpack" in seconds:
+                    target = 1 if method == "expansion" else None
+                    yield Result(case, "sklearn arpack", method, seconds["arpack"], ours, target, note)
+
+
+# Method, fidelity, and how many times as long as exact kernel PCA it may take.
+FEWEST = (("expansion", 0.95, 3), ("expansion", 0.99, 10), ("greedy", 0.95, 3))
+FEWEST_OF_MANY = (("expansion", 0.95, 10),)
+
+
+def keep_fewest(models, x, method, fidelity, q):
+    models[method, fidelity] = fits.fewest_ours(x, method, fidelity, q)
+
+
 def million(quick, repeats):
     """A fit that must not need n × m twice; once, in a process of its own."""
     n, d, m = (20_000, 10, 50) if quick else (1_000_000, 10, 200)
@@ -225,4 +260,4 @@ def energy(quick, repeats):
         yield weight(f"{case} memory {name}", weigh(name, n, d), "", None)
 
 
-SECTIONS = {section.__name__: section for section in (transform, exact, landmarks, expansion, million, energy)}
+SECTIONS = {section.__name__: section for section in (transform, exact, landmarks, expansion, fewest, million, energy)}

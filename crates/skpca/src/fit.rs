@@ -8,7 +8,7 @@ use crate::conformal::Learner;
 use crate::dense;
 use crate::error::{Error, Result};
 use crate::factor::{diagonal, gram};
-use crate::gram::{Basis, Precision};
+use crate::gram::{Precision, Symmetric};
 use crate::kernel::{self, Bandwidth, Kernel, conformal};
 use crate::labels::Labels;
 use crate::method::{self, COMPONENTS, DEPENDENT, Shared, Size, Solution, Step, Support, Target, Task};
@@ -245,6 +245,37 @@ impl Fit {
         }
     }
 
+    /// Size against fidelity, for up to `most` points: the path of `expansion` (from as many points as components) or `greedy` (from one),
+    /// each model from the one before, so that all of them cost little more than the last. A fit with so many points does at least
+    /// about as well: it goes on where the path passes by.
+    ///
+    /// ```
+    /// use skpca::{Fit, toys};
+    ///
+    /// let fit = Fit { components: Some(3), ..Fit::default() };
+    /// let path = fit.fidelities(&toys::parabola(0), 8, &())?;
+    /// assert_eq!(path.iter().map(|(m, _)| *m).collect::<Vec<_>>(), [3, 4, 5, 6, 7, 8]);
+    /// assert!(path.windows(2).all(|pair| pair[0].1 < pair[1].1) && path[5].1 > 0.97);
+    /// # Ok::<(), skpca::Error>(())
+    /// ```
+    pub fn fidelities(&self, points: &Points, most: usize, watch: &dyn Watch) -> Result<Vec<(usize, f64)>> {
+        if most == 0 {
+            return Err(Error::parameter("most", most, "a whole number from 1"));
+        }
+        let table = Ground::new(self, points, None, None)?;
+        match &table.kernel {
+            Inner::Known(kernel) => {
+                let task = self.task(kernel, &table, None, watch)?;
+                task.refuse_target("a path")?;
+                let path = method::build(&self.method)?.fidelities(&task, most.min(points.n()))?;
+                let none =
+                    || Error::parameter("method", &self.method.name, "expansion or greedy: others have no such path");
+                path.ok_or_else(none)
+            }
+            Inner::Learned(_) => unreachable!("a kernel that learns from labels is refused without them"),
+        }
+    }
+
     fn assemble(&self, task: &Task, columns: Columns, solution: Solution) -> Result<Model> {
         let Solution { method, support: chosen, expansion, density, fidelity: stated, fewer, mut report } = solution;
         let n = task.points.n();
@@ -368,13 +399,13 @@ fn mean_lost(task: &Task, projected: f64, residual_trace: f64) -> f64 {
     if n > EXACT_MEAN {
         return residual_trace / n as f64;
     }
-    (mean_norm(task.kernel, task.points) - projected).max(0.0)
+    let known = task.reference.get().and_then(|reference| reference.mean_norm);
+    (known.unwrap_or_else(|| mean_norm(task.kernel, task.points)) - projected).max(0.0)
 }
 
 /// `‖φ̄‖² = (1/n²) Σ_ij k(x_i, x_j)`
 fn mean_norm(kernel: &Arc<dyn Kernel>, points: &Points) -> f64 {
     let n = points.n();
-    let basis = Basis::new(kernel.clone(), points.slice(0..n).into_owned());
-    let weights = basis.weights(faer::Mat::from_fn(n, 1, |_, _| 1.0 / n as f64));
-    basis.product(points, &weights, Precision::Double).iter().sum::<f64>() / n as f64
+    let shares = faer::Mat::from_fn(n, 1, |_, _| 1.0 / n as f64);
+    Symmetric::new(kernel, points, false).product(shares.as_ref(), Precision::Double).sum() / n as f64
 }

@@ -63,6 +63,7 @@ mod error;
 mod factor;
 mod fit;
 pub mod format;
+mod gradient;
 mod gram;
 pub mod kernel;
 mod labels;

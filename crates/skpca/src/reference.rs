@@ -19,7 +19,7 @@ use std::sync::Arc;
 use faer::Mat;
 
 use crate::dense;
-use crate::eigen::{Accuracy, KernelOperator, Pairs, top, top_of_kernel};
+use crate::eigen::{Accuracy, KernelOperator, top, top_of_kernel};
 use crate::error::Result;
 use crate::factor::{Factor, Stop, diagonal};
 use crate::gram::{Basis, Precision, Weights};
@@ -41,10 +41,22 @@ pub(crate) struct Reference {
     pub rows: Vec<usize>,
     /// Sum of the leading eigenvalues.
     pub captured: f64,
+    /// The components themselves, unless only what they capture was found.
+    pub leading: Option<Leading>,
+    /// `‖φ̄‖²` of all rows, where it was a by-product.
+    pub mean_norm: Option<f64>,
     center: bool,
     seed: u64,
-    /// The leading eigenpairs, where the rows are a sample.
-    sampled: Option<Pairs>,
+    /// Whether the rows are all there are.
+    whole: bool,
+}
+
+/// The leading components `v_k` of exact kernel PCA.
+pub(crate) struct Leading {
+    /// Variance sums along them.
+    pub values: Vec<f64>,
+    /// `φ(x_i)·v_k` of the reference's rows, not centred.
+    pub along: Mat<f64>,
 }
 
 impl Reference {
@@ -61,8 +73,11 @@ impl Reference {
             let factor = Factor::pivoted(kernel, points, Stop { rank: dimension, residual: 0.0 }, seed, watch)?;
             let (t, _) = factor.scatter(center, watch)?;
             let accuracy = Accuracy { trace: factor.trace, ..Accuracy::default() };
-            let captured = top(&t, q, accuracy, seed, watch)?.values.iter().sum();
-            return Ok(Reference::known(points.n(), captured, center, seed));
+            let pairs = top(&t, q, accuracy, seed, watch)?;
+            let mut reference = Reference::known(points.n(), pairs.values.iter().sum(), center, seed);
+            let along = dense::product(factor.rows_of(&reference.rows).as_ref(), pairs.vectors.as_ref());
+            reference.leading = Some(Leading { values: pairs.values, along });
+            return Ok(reference);
         }
         let rows = Random::new(seed, 5).sample(points.n(), ROWS);
         let sample = points.select(&rows);
@@ -73,13 +88,22 @@ impl Reference {
         let trace = diagonal(kernel, &sample)?.iter().sum();
         let accuracy = Accuracy { tolerance, trace, ..Accuracy::default() };
         let pairs = top_of_kernel(&operator, q, accuracy, seed, watch)?;
+        let means = operator.means();
+        let mean_norm = (whole && center).then(|| means.iter().sum::<f64>() / means.len() as f64);
         let captured = pairs.values.iter().sum();
-        Ok(Reference { rows, captured, center, seed, sampled: (!whole).then_some(pairs) })
+        let leading = Leading::new(pairs.values, &pairs.vectors, &means);
+        Ok(Reference { rows, captured, leading: Some(leading), mean_norm, center, seed, whole })
     }
 
     /// Where somebody has found what exact kernel PCA captures on all rows.
     pub(crate) fn known(n: usize, captured: f64, center: bool, seed: u64) -> Reference {
-        Reference { rows: Random::new(seed, 5).sample(n, ROWS), captured, center, seed, sampled: None }
+        let rows = Random::new(seed, 5).sample(n, ROWS);
+        Reference { rows, captured, leading: None, mean_norm: None, center, seed, whole: true }
+    }
+
+    /// Rows that `captured` is a sum over.
+    pub(crate) fn rows_seen(&self, n: usize) -> usize {
+        if self.whole { n } else { self.rows.len() }
     }
 
     /// The fidelity of components over the points `support`.
@@ -93,7 +117,7 @@ impl Reference {
         if self.captured <= 0.0 {
             return 1.0;
         }
-        if self.sampled.is_none() {
+        if self.whole {
             return expansion.captured / self.captured;
         }
         let components = Components::of_model(kernel, support, expansion);
@@ -108,14 +132,14 @@ impl Reference {
         support: &Points<'static>,
         expansion: &Expansion,
     ) -> Option<[f64; 2]> {
-        let Pairs { values, vectors, .. } = self.sampled.as_ref()?;
+        let Leading { values, along } = self.leading.as_ref().filter(|_| !self.whole)?;
         let sample = points.select(&self.rows);
         let model = Components::of_model(kernel, support, expansion);
-        // Exact components have features u √λ on the rows they come from …
-        let features = Mat::from_fn(vectors.nrows(), vectors.ncols(), |i, k| vectors[(i, k)] * values[k].sqrt());
-        let seen = Ratio::new(&self.lengths(&model.along(&sample)), &self.lengths(&features));
-        // … and coefficients u / √λ over them, which sum to zero if centred.
-        let coefficients = Mat::from_fn(vectors.nrows(), vectors.ncols(), |i, k| vectors[(i, k)] / values[k].sqrt());
+        let seen = Ratio::new(&self.lengths(&model.along(&sample)), &self.lengths(along));
+        // Features of exact components on the rows they come from are u √λ, coefficients u / √λ.
+        let mean = |k: usize| if self.center { along.col(k).sum() / along.nrows() as f64 } else { 0.0 };
+        let means: Vec<f64> = (0..values.len()).map(mean).collect();
+        let coefficients = Mat::from_fn(along.nrows(), values.len(), |i, k| (along[(i, k)] - means[k]) / values[k]);
         let exact = Components::new(kernel, sample, coefficients);
         let others = points.select(&Random::new(self.seed, 22).sample(points.n(), OTHERS));
         let anew = Ratio::new(&self.lengths(&model.along(&others)), &self.lengths(&exact.along(&others)));
@@ -213,5 +237,16 @@ mod tests {
         assert_eq!(fit.run(&toys::normal(3000, 3, 0), None, &()).unwrap().parts().report.fidelity_interval, None);
         let linear = Fit { kernel: Spec::new("linear"), ..fit };
         assert_eq!(linear.run(&toys::normal(6000, 3, 0), None, &()).unwrap().parts().report.fidelity_interval, None);
+    }
+}
+
+impl Leading {
+    /// From eigenvectors u of the kernel matrix and the means `μ = K 1 / n` (zero if not centred): `v_k = Σ_j u_jk φ(x_j) / √λ_k`,
+    /// so that `φ(x_i)·v_k = √λ_k u_ik + Σ_j u_jk μ_j / √λ_k`.
+    fn new(values: Vec<f64>, u: &Mat<f64>, means: &[f64]) -> Leading {
+        let offset = |k: usize| u.col(k).iter().zip(means).map(|(u, mean)| u * mean).sum::<f64>() / values[k].sqrt();
+        let offsets: Vec<f64> = (0..values.len()).map(offset).collect();
+        let along = Mat::from_fn(u.nrows(), values.len(), |i, k| values[k].sqrt() * u[(i, k)] + offsets[k]);
+        Leading { values, along }
     }
 }

@@ -79,6 +79,20 @@ impl<E: Arithmetic> Scatter<E> {
         }
     }
 
+    /// Adds the first `rows` rows of values `[panel][row][lane]`, `padded` rows to a panel.
+    pub(crate) fn add_panels(&mut self, values: &[E], rows: usize, padded: usize) {
+        let height = self.tiles.rows;
+        for start in (0..rows).step_by(ROWS) {
+            let count = ROWS.min(rows - start);
+            for (a, panel) in values.chunks_exact(padded * height).enumerate() {
+                let from = &panel[start * height..(start + count) * height];
+                self.lanes[a * count * height..][..count * height].copy_from_slice(from);
+                self.copy(a, count);
+            }
+            self.add_lanes(count);
+        }
+    }
+
     /// Adds what stands in `lanes`.
     fn add_lanes(&mut self, rows: usize) {
         let (width, height) = (self.tiles.points, self.tiles.rows);

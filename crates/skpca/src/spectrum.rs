@@ -278,7 +278,7 @@ fn spread(l: &Mat<f64>) -> f64 {
 }
 
 /// `L⁻¹ (Σ k kᵀ) L⁻ᵀ` must not lose more than seven of sixteen digits: else each row is multiplied by `L⁻ᵀ` first.
-const LOSS: f64 = 1e-9;
+pub(crate) const LOSS: f64 = 1e-9;
 
 /// Rows and points from which 32-bit kernel values and products are considered, and the condition up to which they are
 /// taken: the rounding of so many rows averages out (docs/decisions/0018).
@@ -301,7 +301,7 @@ fn common_value(l: MatRef<f64>) -> f64 {
 }
 
 /// The condition of `K_zz`: its trace over its smallest eigenvalue, found by inverse iteration.
-fn condition(l: MatRef<f64>) -> f64 {
+pub(crate) fn condition(l: MatRef<f64>) -> f64 {
     let trace: f64 = (0..l.nrows()).map(|i| l.row(i).squared_norm_l2()).sum();
     let mut random = Random::new(0, 9);
     let mut x = Mat::from_fn(l.nrows(), 1, |_, _| random.normal());

@@ -95,6 +95,78 @@ fn a_fidelity_is_held_with_no_point_to_spare() {
     }
 }
 
+/// Each model of the path holds more than the one before, and a fit of its own with as many points hardly more.
+#[test]
+fn a_path_tells_what_each_number_of_points_holds() {
+    let points = toys::normal(700, 5, 3);
+    for (method, first) in [("expansion", 4), ("greedy", 1), ("greedy,gain=trace", 1)] {
+        let wish = |target| Fit { target, ..wish(method, "rbf", 4, Target::Support(1)) };
+        let path = wish(None).fidelities(&points, 14, &()).unwrap();
+        assert!(path.iter().map(|(m, _)| *m).eq(first..=14), "{method}: {path:?}");
+        assert!(path.windows(2).all(|pair| pair[0].1 < pair[1].1), "{method}: {path:?}");
+        for (m, fidelity) in path.into_iter().filter(|(m, _)| [4, 9, 14].contains(m)) {
+            let alone = wish(Some(Target::Support(m))).run(&points, None, &()).unwrap().parts().fidelity;
+            assert!((alone - fidelity).abs() < 0.02, "{method} {m}: {alone} {fidelity}");
+        }
+    }
+    let message = |fit: Fit| fit.fidelities(&points, 5, &()).unwrap_err().to_string();
+    assert_eq!(
+        message(Fit { target: None, ..wish("l21", "rbf", 4, Target::Support(1)) }),
+        "method = l21: expected expansion or greedy: others have no such path"
+    );
+    assert_eq!(
+        message(wish("greedy", "rbf", 4, Target::Support(9))),
+        "support = 9: expected a target or a path, not both"
+    );
+}
+
+/// Its search looks at W on some rows; what it returns must hold on all.
+#[test]
+fn a_fidelity_is_held_on_all_rows_however_few_were_seen() {
+    let points = toys::normal(5000, 4, 5);
+    for method in ["expansion", "expansion,rows=150", "greedy"] {
+        for fidelity in [0.9, 0.97] {
+            let model = fit(&points, method, "rbf", 4, Target::Fidelity(fidelity));
+            let found = model.parts().fidelity;
+            assert!(found >= fidelity && model.m() < 60, "{method} {fidelity}: {found} by {}", model.m());
+        }
+    }
+}
+
+/// The bits of a fit do not depend on threads, whichever way points are moved and rows are chosen.
+#[test]
+fn a_target_is_met_by_the_same_points_on_any_number_of_threads() {
+    let points = toys::normal(1300, 6, 2);
+    for (method, kernel) in
+        [("expansion", "rbf"), ("expansion", "laplacian"), ("greedy", "rbf"), ("expansion", "polynomial")]
+    {
+        let on = |threads: usize| {
+            let pool = rayon::ThreadPoolBuilder::new().num_threads(threads).build().unwrap();
+            pool.install(|| fit(&points, method, kernel, 4, Target::Fidelity(0.96)).parts().support.clone())
+        };
+        assert_eq!(on(1), on(3), "{method} {kernel}");
+    }
+}
+
+/// Rows of many columns: points move in a plane first, and the model is that of the rows themselves.
+#[test]
+fn many_columns_cost_no_points() {
+    let (low, map) = (toys::normal(300, 5, 0), toys::normal(5, 600, 1));
+    let value = |i: usize, k: usize| (0..5).map(|r| low.row(i)[r] * map.row(r)[k]).sum::<f64>();
+    let wide = Points::new(600, (0..300).flat_map(|i| (0..600).map(move |k| value(i, k))).collect::<Vec<_>>()).unwrap();
+    // The same rows without the columns that are too many: distances are those of the five that made them, mapped.
+    let gram = |a: usize, b: usize| (0..600).map(|k| map.row(a)[k] * map.row(b)[k]).sum::<f64>();
+    let l = Mat::from_fn(5, 5, gram).llt(faer::Side::Lower).unwrap().L().to_owned();
+    let narrow =
+        (0..300).flat_map(|i| (0..5).map(|c| (0..5).map(|r| low.row(i)[r] * l[(r, c)]).sum()).collect::<Vec<f64>>());
+    let narrow = Points::new(5, narrow.collect::<Vec<f64>>()).unwrap();
+    for target in [Target::Support(8), Target::Fidelity(0.97), Target::Fidelity(1.0)] {
+        let [a, b] = [&wide, &narrow].map(|points| fit(points, "expansion", "rbf", 4, target));
+        assert!(target == Target::Fidelity(1.0) || a.m().abs_diff(b.m()) <= 1, "{target:?}: {} {}", a.m(), b.m());
+        assert!((a.parts().fidelity - b.parts().fidelity).abs() < 0.01, "{target:?}");
+    }
+}
+
 /// Kernels that grow would have points run away to where rounding captures most.
 #[test]
 fn no_kernel_lets_points_capture_more_than_there_is() {

@@ -17,6 +17,7 @@ mod l1;
 mod l21;
 mod landmarks;
 mod likelihood;
+mod plane;
 mod polar;
 mod reach;
 mod regression;
@@ -98,6 +99,11 @@ pub(crate) trait Method: Debug + Send + Sync {
     /// May set the task's `q` first, where the user has not.
     fn fit(&self, task: &mut Task) -> Result<Solution>;
 
+    /// Numbers of points, up to `most`, and the fidelity of each along the method's path, if it has one.
+    fn fidelities(&self, _task: &Task, _most: usize) -> Result<Option<Vec<(usize, f64)>>> {
+        Ok(None)
+    }
+
     /// Whether features are centred where nothing is said.
     fn center(&self) -> bool {
         true
@@ -146,6 +152,11 @@ impl Task<'_> {
     /// What to aim at: the usual fidelity where nothing is said.
     pub(crate) fn aim(&self) -> Target {
         self.target.unwrap_or(Target::Fidelity(FIDELITY))
+    }
+
+    /// The number of points asked for; 0 where it is not that.
+    fn support(&self) -> usize {
+        if let Some(Target::Support(m)) = self.target { m } else { 0 }
     }
 
     /// Refuses a target where the method was given its `own` parameter.
