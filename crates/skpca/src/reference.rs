@@ -208,6 +208,17 @@ impl Ratio {
     }
 }
 
+impl Leading {
+    /// From eigenvectors u of the kernel matrix and the means `μ = K 1 / n` (zero if not centred): `v_k = Σ_j u_jk φ(x_j) / √λ_k`,
+    /// so that `φ(x_i)·v_k = √λ_k u_ik + Σ_j u_jk μ_j / √λ_k`.
+    fn new(values: Vec<f64>, u: &Mat<f64>, means: &[f64]) -> Leading {
+        let offset = |k: usize| u.col(k).iter().zip(means).map(|(u, mean)| u * mean).sum::<f64>() / values[k].sqrt();
+        let offsets: Vec<f64> = (0..values.len()).map(offset).collect();
+        let along = Mat::from_fn(u.nrows(), values.len(), |i, k| values[k].sqrt() * u[(i, k)] + offsets[k]);
+        Leading { values, along }
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use crate::{Fit, Spec, Target, toys};
@@ -237,16 +248,5 @@ mod tests {
         assert_eq!(fit.run(&toys::normal(3000, 3, 0), None, &()).unwrap().parts().report.fidelity_interval, None);
         let linear = Fit { kernel: Spec::new("linear"), ..fit };
         assert_eq!(linear.run(&toys::normal(6000, 3, 0), None, &()).unwrap().parts().report.fidelity_interval, None);
-    }
-}
-
-impl Leading {
-    /// From eigenvectors u of the kernel matrix and the means `μ = K 1 / n` (zero if not centred): `v_k = Σ_j u_jk φ(x_j) / √λ_k`,
-    /// so that `φ(x_i)·v_k = √λ_k u_ik + Σ_j u_jk μ_j / √λ_k`.
-    fn new(values: Vec<f64>, u: &Mat<f64>, means: &[f64]) -> Leading {
-        let offset = |k: usize| u.col(k).iter().zip(means).map(|(u, mean)| u * mean).sum::<f64>() / values[k].sqrt();
-        let offsets: Vec<f64> = (0..values.len()).map(offset).collect();
-        let along = Mat::from_fn(u.nrows(), values.len(), |i, k| values[k].sqrt() * u[(i, k)] + offsets[k]);
-        Leading { values, along }
     }
 }

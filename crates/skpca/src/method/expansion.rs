@@ -581,7 +581,7 @@ impl Problem {
         let k = inner.matrix();
         let l = dense::cholesky(k.as_ref())?;
         let left = (0..z.n()).map(|i| l[(i, i)] * l[(i, i)] / k[(i, i)]).fold(1.0, f64::min);
-        if !(left >= apart) {
+        if left.is_nan() || left < apart {
             return None;
         }
         self.evaluations.set(self.evaluations.get() + 1);
@@ -825,7 +825,7 @@ mod tests {
         let kernel = kernel::build(&Spec::new("rbf"), &x, 0).unwrap();
         let problem = problem(&kernel, &x, true);
         let start = x.select(&[3, 77, 150, 301]);
-        let exact = Span::new(&kernel, &x, &x, true, &()).unwrap().best(2).unwrap().captured;
+        let exact = Span::new(&kernel, &x, &x, true, &()).unwrap().best(2, &()).unwrap().captured;
         let mut last = problem.at(start.clone(), 0.0).unwrap().captured;
         for steps in 1..30 {
             let w = climbed(&problem, start.clone(), steps).at.captured;
