@@ -55,9 +55,9 @@ const LOOKED_AT: f64 = 1e-3;
 /// … or where a target is further than this many times what they brought.
 const HOPE: f64 = 15.0;
 /// What is not captured falls like this power of the number of points: a guess at how many are missing.
-const FALL: f64 = 1.6;
+const FALL: f64 = 1.2;
 /// Points join by this share of those there are, at most.
-const GROWTH: f64 = 0.35;
+const GROWTH: f64 = 0.5;
 /// Steps that the curvature is remembered of.
 const MEMORY: usize = 10;
 /// Trials of a step before it is given up.
@@ -566,7 +566,7 @@ impl Problem {
         let k = inner.matrix();
         let l = dense::cholesky(k.as_ref())?;
         let left = (0..z.n()).map(|i| l[(i, i)] * l[(i, i)] / k[(i, i)]).fold(1.0, f64::min);
-        if !(left >= apart) {
+        if left.is_nan() || left < apart {
             return None;
         }
         self.evaluations.set(self.evaluations.get() + 1);
