@@ -72,8 +72,6 @@ const DIGITS: f64 = 1e-15;
 const EXCHANGES: usize = 5;
 /// A plane is left with so many points for each component: what they lack is not in it.
 const IN_PLANE: usize = 10;
-/// Rows that are taken to span everything.
-const SPANNING: usize = 500;
 /// Targets are aimed at with this much to spare, for rounding.
 const SPARE: f64 = 1e-9;
 
@@ -311,12 +309,15 @@ impl<'a> Path<'a> {
                 return Ok(Moved { support, expansion, converged: true });
             }
             if !held {
-                // No row adds to the points any more: rows that span everything are the better ones, but for rounding.
-                let rows = self.still(SPANNING.max(best.m()).min(self.task.points.n()))?;
+                // No row adds to the points any more, or the rows that are seen cannot tell: rows as they are can.
+                let (rows, still, _) = self.choice.smallest(fidelity)?;
                 let sure = best.at.surely_captured() / best.at.captured;
-                let better = sure * expansion.captured > rows.expansion.captured;
-                let moved = Moved { support, expansion, converged: true };
-                return Ok(if better { moved } else { rows });
+                let held = self.task.fidelity(&rows, &still)? >= fidelity;
+                let better = !held && sure * expansion.captured > still.captured;
+                return Ok(match better {
+                    true => Moved { support, expansion, converged: true },
+                    false => Moved { support: self.task.points.select(&rows), expansion: still, converged: true },
+                });
             }
             // The rows that are seen are a little kinder than all of them.
             goal = goal.max(best.at.captured) * (1.0 + 1.1 * (fidelity / found - 1.0) + SPARE);
