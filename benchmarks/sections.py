@@ -210,7 +210,7 @@ def fewest(quick, repeats, data=None):
                 case = f"fewest table={name} n={n} d={d} q={q} method={method} fidelity={fidelity}"
                 note = f"{found['m']} points, fidelity {found['fidelity']:.4f}, {found['report']['rounds']} rounds"
                 ours = seconds[method, fidelity]
-                yield Result(case, "skpca exact", method, seconds["exact"], ours, 1 / times, note)
+                yield Result(case, "skpca exact", method, seconds["exact"], ours, round(1 / times, 2), note)
                 if "arpack" in seconds:
                     target = 1 if method == "expansion" else None
                     yield Result(case, "sklearn arpack", method, seconds["arpack"], ours, target, note)

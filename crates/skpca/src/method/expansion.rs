@@ -56,9 +56,9 @@ const LOOKED_AT: f64 = 1e-3;
 /// … or where a target is further than this many times what they brought.
 const HOPE: f64 = 15.0;
 /// What is not captured falls like this power of the number of points: a guess at how many are missing.
-const FALL: f64 = 1.6;
+const FALL: f64 = 1.2;
 /// Points join by this share of those there are, at most.
-const GROWTH: f64 = 0.35;
+const GROWTH: f64 = 0.5;
 /// Steps that the curvature is remembered of.
 const MEMORY: usize = 10;
 /// Trials of a step before it is given up.
@@ -73,8 +73,6 @@ const DIGITS: f64 = 1e-15;
 const EXCHANGES: usize = 5;
 /// A plane is left with so many points for each component: what they lack is not in it.
 const IN_PLANE: usize = 10;
-/// Rows that are taken to span everything.
-const SPANNING: usize = 500;
 /// Targets are aimed at with this much to spare, for rounding.
 const SPARE: f64 = 1e-9;
 
@@ -315,12 +313,15 @@ impl<'a> Path<'a> {
                 return Ok(Moved { support, expansion, converged: true });
             }
             if !held {
-                // No row adds to the points any more: rows that span everything are the better ones, but for rounding.
-                let rows = self.still(SPANNING.max(best.m()).min(self.task.points.n()))?;
+                // No row adds to the points any more, or the rows that are seen cannot tell: rows as they are can.
+                let (rows, still, _) = self.choice.smallest(fidelity)?;
                 let sure = best.at.surely_captured() / best.at.captured;
-                let better = sure * expansion.captured > rows.expansion.captured;
-                let moved = Moved { support, expansion, converged: true };
-                return Ok(if better { moved } else { rows });
+                let held = self.task.fidelity(&rows, &still)? >= fidelity;
+                let better = !held && sure * expansion.captured > still.captured;
+                return Ok(match better {
+                    true => Moved { support, expansion, converged: true },
+                    false => Moved { support: self.task.points.select(&rows), expansion: still, converged: true },
+                });
             }
             // The rows that are seen are a little kinder than all of them.
             goal = goal.max(best.at.captured) * (1.0 + 1.1 * (fidelity / found - 1.0) + SPARE);

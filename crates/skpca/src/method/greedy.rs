@@ -455,7 +455,7 @@ impl<'a> Choice<'a> {
     }
 
     /// The fewest points, exchanged, that hold the fidelity: on these rows first, then on all.
-    fn smallest(&self, fidelity: f64) -> Result<(Vec<usize>, Expansion, Settled)> {
+    pub(super) fn smallest(&self, fidelity: f64) -> Result<(Vec<usize>, Expansion, Settled)> {
         let mut best = self.smallest_here(fidelity)?;
         loop {
             let rows = self.rows(&best.0);
@@ -477,9 +477,13 @@ impl<'a> Choice<'a> {
     /// From the picks that hold it without exchanges, which make up for some: one point fewer, or more, at a time.
     fn smallest_here(&self, fidelity: f64) -> Result<(Vec<usize>, Settled)> {
         let (picks, held, rise) = self.enough(fidelity)?;
+        if !held {
+            // They span all there is: no exchange adds to that.
+            return Ok((picks, Settled { passes: 0, done: true }));
+        }
         let mut best = self.exchanged(picks)?;
         let mut share = self.share(&best.0)?;
-        while held && share >= fidelity && best.0.len() > 1 {
+        while share >= fidelity && best.0.len() > 1 {
             // What is too much, in points; a step may be too long, never the last.
             let spare = ((share - fidelity) / rise) as usize;
             let mut fewer = 1.max(spare.min(best.0.len() / 4));

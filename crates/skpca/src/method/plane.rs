@@ -90,12 +90,12 @@ mod tests {
         let z = inside.select(&[3, 7]);
         let lifted = plane.outside(&z);
         let squared = |a: &[f64], b: &[f64]| a.iter().zip(b).map(|(a, b)| (a - b) * (a - b)).sum::<f64>();
-        for i in 0..20 {
+        for (i, height) in heights.iter().enumerate() {
             for j in 0..2 {
-                let (far, near) = (squared(x.row(i), lifted.row(j)), squared(inside.row(i), z.row(j)) + heights[i]);
+                let (far, near) = (squared(x.row(i), lifted.row(j)), squared(inside.row(i), z.row(j)) + height);
                 assert!((far - near).abs() < 1e-9 * far.max(1.0), "{i} {j}: {far} {near}");
             }
-            assert!(heights[i] < 1e-2, "the noise is all that is left: {}", heights[i]);
+            assert!(*height < 1e-2, "the noise is all that is left: {height}");
         }
         assert!(lifted.rows().all(|row| row[1] == 0.1), "a constant column keeps its value");
     }
