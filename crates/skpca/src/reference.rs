@@ -24,6 +24,7 @@ use crate::error::Result;
 use crate::factor::{Factor, Stop, diagonal};
 use crate::gram::{Basis, Precision, Weights};
 use crate::kernel::Kernel;
+use crate::moments::Moments;
 use crate::points::Points;
 use crate::random::Random;
 use crate::spectrum::Expansion;
@@ -57,6 +58,11 @@ impl Reference {
         watch: &dyn Watch,
     ) -> Result<Reference> {
         let dimension = kernel.rank(points.d());
+        if points.n() > ROWS && dimension <= SMALL && kernel.is_linear() {
+            let Moments { scatter, trace, .. } = Moments::new(kernel, points, center, watch)?;
+            let captured = top(&scatter, q, Accuracy { trace, ..Accuracy::default() }, seed, watch)?;
+            return Ok(Reference::known(points.n(), captured.values.iter().sum(), center, seed));
+        }
         if points.n() > ROWS && dimension <= SMALL {
             let factor = Factor::pivoted(kernel, points, Stop { rank: dimension, residual: 0.0 }, seed, watch)?;
             let (t, _) = factor.scatter(center, watch)?;
@@ -82,12 +88,12 @@ impl Reference {
         Reference { rows: Random::new(seed, 5).sample(n, ROWS), captured, center, seed, sampled: None }
     }
 
-    /// The fidelity of components over the points `support`.
+    /// The fidelity of components over the points `support`, which are needed only where it is estimated.
     pub(crate) fn fidelity(
         &self,
         kernel: &Arc<dyn Kernel>,
         points: &Points,
-        support: &Points<'static>,
+        support: impl FnOnce() -> Points<'static>,
         expansion: &Expansion,
     ) -> f64 {
         if self.captured <= 0.0 {
@@ -96,7 +102,7 @@ impl Reference {
         if self.sampled.is_none() {
             return expansion.captured / self.captured;
         }
-        let components = Components::of_model(kernel, support, expansion);
+        let components = Components::of_model(kernel, &support(), expansion);
         self.lengths(&components.along(&points.select(&self.rows))).iter().sum::<f64>() / self.captured
     }
 
@@ -105,12 +111,12 @@ impl Reference {
         &self,
         kernel: &Arc<dyn Kernel>,
         points: &Points,
-        support: &Points<'static>,
+        support: impl FnOnce() -> Points<'static>,
         expansion: &Expansion,
     ) -> Option<[f64; 2]> {
         let Pairs { values, vectors, .. } = self.sampled.as_ref()?;
         let sample = points.select(&self.rows);
-        let model = Components::of_model(kernel, support, expansion);
+        let model = Components::of_model(kernel, &support(), expansion);
         // Exact components have features u √λ on the rows they come from …
         let features = Mat::from_fn(vectors.nrows(), vectors.ncols(), |i, k| vectors[(i, k)] * values[k].sqrt());
         let seen = Ratio::new(&self.lengths(&model.along(&sample)), &self.lengths(&features));
