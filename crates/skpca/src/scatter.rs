@@ -79,22 +79,6 @@ impl<E: Arithmetic> Scatter<E> {
         }
     }
 
-    /// Adds rows of a table, less `origin`.
-    pub(crate) fn add_table<'a>(&mut self, mut rows: impl ExactSizeIterator<Item = &'a [f64]>, origin: &[f64]) {
-        let width = self.tiles.rows;
-        while rows.len() > 0 {
-            let count = rows.len().min(ROWS);
-            for (r, row) in rows.by_ref().take(count).enumerate() {
-                for (a, (row, origin)) in row.chunks(width).zip(origin.chunks(width)).enumerate() {
-                    let to = &mut self.lanes[(a * count + r) * width..][..row.len()];
-                    to.iter_mut().zip(row).zip(origin).for_each(|((to, v), origin)| *to = E::from_f64(v - origin));
-                }
-            }
-            (0..self.m.div_ceil(width)).for_each(|a| self.copy(a, count));
-            self.add_lanes(count);
-        }
-    }
-
     /// Adds what stands in `lanes`.
     fn add_lanes(&mut self, rows: usize) {
         let (width, height) = (self.tiles.points, self.tiles.rows);
@@ -189,12 +173,9 @@ mod tests {
             for shift in [0.0, 0.25] {
                 let k = Mat::from_fn(n, m, |r, i| kernel.eval(x.row(r), z.row(i)) - shift);
                 let (mut by_kernel, mut by_rows) = (Scatter::<E>::new(m), Scatter::<E>::new(m));
-                let mut by_table = Scatter::<E>::new(m);
                 by_kernel.add_kernel(&Basis::new(kernel.clone(), z.clone()), &x, shift);
                 by_rows.add_rows(k.as_ref());
-                let table: Vec<Vec<f64>> = (0..n).map(|r| (0..m).map(|i| k[(r, i)] + shift).collect()).collect();
-                by_table.add_table(table.iter().map(Vec::as_slice), &vec![shift; m]);
-                for (c, totals) in [by_kernel.into_parts(), by_rows.into_parts(), by_table.into_parts()] {
+                for (c, totals) in [by_kernel.into_parts(), by_rows.into_parts()] {
                     for i in 0..m {
                         let total = (0..n).map(|r| k[(r, i)]).sum::<f64>();
                         assert!((totals[i] - total).abs() < near * n as f64, "{n} {m} {i}");
