@@ -288,7 +288,8 @@ impl Fit {
             }
         };
         let fidelity = not_above_one(fidelity, task, &expansion)?;
-        if let Some(Target::Fidelity(asked)) = self.target.filter(|t| matches!(t, Target::Fidelity(f) if fidelity < *f))
+        if let Some(Target::Fidelity(asked)) =
+            self.target.filter(|t| matches!(t, Target::Fidelity(f) if fidelity < *f - ROUNDING))
         {
             report.notes.push(format!("fidelity {asked} asked for, {fidelity:.6} reached"));
         }
