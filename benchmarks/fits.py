@@ -78,17 +78,17 @@ def fewest_ours(x, method, fidelity, q):
     return skpca.fit(x, method=method, components=q, fidelity=fidelity)
 
 
-def energy_ours(x):
+def energy_ours(x, components=COMPONENTS):
     import skpca
 
-    return skpca.fit(x, method="energy,alpha=0.2", kernel="linear", scaling="none")
+    return skpca.fit(x, method="energy,alpha=0.2", kernel="linear", components=components, scaling="none")
 
 
-def energy_peer(x):
+def energy_peer(x, components=COMPONENTS):
     from sklearn.decomposition import PCA
 
-    # As many components as hold 1 − α/2 of the variance, as the rule asks for.
-    return PCA(0.9).fit(x)
+    # With no number of components, as many as hold 1 − α/2 of the variance, as the rule asks for.
+    return PCA(components or 0.9).fit(x)
 
 
 def describe(model):

@@ -1,6 +1,7 @@
 //! The few dense operations we need, sequential or cut by size alone, so that their bits never depend on threads.
 
 use faer::linalg::matmul::matmul;
+use faer::linalg::matmul::triangular::{self, BlockStructure};
 use faer::linalg::triangular_solve::{solve_lower_triangular_in_place, solve_upper_triangular_in_place};
 use faer::{Accum, Mat, MatMut, MatRef, Par, Side};
 
@@ -216,6 +217,12 @@ pub(crate) fn stack(parts: &[Mat<f64>]) -> Mat<f64> {
 /// `out + AᵀB` in place.
 pub(crate) fn add_transposed_product(out: &mut Mat<f64>, a: MatRef<f64>, b: MatRef<f64>) {
     matmul(out, Accum::Add, a.transpose(), b, 1.0, Par::Seq);
+}
+
+/// The lower triangle of `out + AᵀA` in place.
+pub(crate) fn add_squares(out: &mut Mat<f64>, a: MatRef<f64>) {
+    let (lower, whole) = (BlockStructure::TriangularLower, BlockStructure::Rectangular);
+    triangular::matmul(out.as_mut(), lower, Accum::Add, a.transpose(), whole, a, whole, 1.0, Par::Seq);
 }
 
 #[cfg(test)]

@@ -27,7 +27,7 @@ use crate::scatter::Scatter;
 use crate::watch::{Watch, check};
 
 /// A residual below this share of its kernel value is rounding: the point depends on the pivots.
-const FLOOR: f64 = 1e-12;
+pub(crate) const FLOOR: f64 = 1e-12;
 /// A residual this far below zero (as a share) is not rounding: the kernel is not positive semi-definite.
 const NEGATIVE: f64 = 1e-7;
 
@@ -207,10 +207,7 @@ impl Factor {
     pub(crate) fn captured(&self, t: &Mat<f64>, rows: &[usize], own: Option<MatRef<f64>>, q: usize) -> Result<f64> {
         let atoms = self.rows_of(rows);
         if own.is_none() && rows.len() >= self.rank() {
-            let (squares, e) = dense::eigen(dense::product(atoms.transpose(), atoms.as_ref()).as_ref())?;
-            let span = e.as_ref().subcols(0, squares.iter().take_while(|v| **v > 1e-12 * squares[0]).count());
-            let inner = dense::product(span.transpose(), dense::product(t.as_ref(), span).as_ref());
-            return Ok(dense::eigen(inner.as_ref())?.0.iter().take(q).sum());
+            return captured_by_range(t, dense::product(atoms.transpose(), atoms.as_ref()).as_ref(), q);
         }
         let v = match own {
             None => atoms.transpose().to_owned(),
@@ -306,6 +303,14 @@ impl Factor {
     }
 }
 
+/// What q components in the range of `squares` (`Σ f fᵀ` over the rows that span it) capture of the scatter `t` at best.
+pub(crate) fn captured_by_range(t: &Mat<f64>, squares: MatRef<f64>, q: usize) -> Result<f64> {
+    let (squares, e) = dense::eigen(squares)?;
+    let span = e.as_ref().subcols(0, squares.iter().take_while(|v| **v > 1e-12 * squares[0]).count());
+    let inner = dense::product(span.transpose(), dense::product(t.as_ref(), span).as_ref());
+    Ok(dense::eigen(inner.as_ref())?.0.iter().take(q).sum())
+}
+
 /// `k(x_i, x_i)`, refused where it overflows, is negative, or is so small or large that its square is no number.
 pub(crate) fn diagonal(kernel: &Arc<dyn Kernel>, points: &Points) -> Result<Vec<f64>> {
     // A conformal kernel's f is that of the blocks to the last bit: where its terms cancel, another rounding would show.
@@ -329,6 +334,13 @@ pub(crate) fn diagonal(kernel: &Arc<dyn Kernel>, points: &Points) -> Result<Vec<
         return Err(Error::Numerical { why });
     }
     Ok(values)
+}
+
+/// What [`diagonal`] refuses, looked for only where the `trace` leaves room for it.
+pub(crate) fn check_magnitude(kernel: &Arc<dyn Kernel>, points: &Points, trace: f64) -> Result<()> {
+    // The largest of n values is between trace / n and trace.
+    let sound = trace < MAGNITUDES.end && trace / points.n() as f64 >= MAGNITUDES.start;
+    if sound { Ok(()) } else { diagonal(kernel, points).map(drop) }
 }
 
 /// The kernel matrix of a few points.

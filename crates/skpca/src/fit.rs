@@ -118,8 +118,10 @@ impl Fit {
             Some(Target::Support(m)) => Some(m),
             _ => None,
         };
-        let dimension = self.any_kernel()?.rank(d);
-        let size = Size { n, d, q: self.components.unwrap_or(COMPONENTS).min(n), support, dimension };
+        let kernel = self.any_kernel()?;
+        let linear = kernel.is_linear() && !conformal::is_unlearned(&self.kernel);
+        let dimension = kernel.rank(d);
+        let size = Size { n, d, q: self.components.unwrap_or(COMPONENTS).min(n), support, dimension, linear };
         Ok(method::build(&self.method)?.memory(&size).saturating_add(n.saturating_mul(8 * (d + 2))))
     }
 
@@ -301,8 +303,8 @@ impl Fit {
             report.notes.push(format!("{asked} support points asked for, {m} kept: {why}"));
         }
         if stated.is_none() && (m < n || expansion.frame.is_some()) {
-            let chosen = chosen.points(task.points);
-            report.fidelity_interval = task.reference()?.interval(task.kernel, task.points, &chosen, &expansion);
+            let points = || chosen.points(task.points);
+            report.fidelity_interval = task.reference()?.interval(task.kernel, task.points, points, &expansion);
         }
         let (rows, support, fidelity) = match chosen {
             Support::Rows(chosen) => {
@@ -317,7 +319,8 @@ impl Fit {
             }
         };
         let fidelity = not_above_one(fidelity, task, &expansion)?;
-        if let Some(Target::Fidelity(asked)) = self.target.filter(|t| matches!(t, Target::Fidelity(f) if fidelity < *f))
+        if let Some(Target::Fidelity(asked)) =
+            self.target.filter(|t| matches!(t, Target::Fidelity(f) if fidelity < *f - ROUNDING))
         {
             report.notes.push(format!("fidelity {asked} asked for, {fidelity:.6} reached"));
         }

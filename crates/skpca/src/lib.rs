@@ -70,6 +70,7 @@ mod labels;
 mod lasso;
 pub mod method;
 mod model;
+mod moments;
 mod points;
 mod random;
 mod reference;

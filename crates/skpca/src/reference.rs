@@ -24,6 +24,7 @@ use crate::error::Result;
 use crate::factor::{Factor, Stop, diagonal};
 use crate::gram::{Basis, Precision, Weights};
 use crate::kernel::Kernel;
+use crate::moments::Moments;
 use crate::points::Points;
 use crate::random::Random;
 use crate::spectrum::Expansion;
@@ -69,6 +70,11 @@ impl Reference {
         watch: &dyn Watch,
     ) -> Result<Reference> {
         let dimension = kernel.rank(points.d());
+        if points.n() > ROWS && dimension <= SMALL && kernel.is_linear() {
+            let Moments { scatter, trace, .. } = Moments::new(kernel, points, center, watch)?;
+            let captured = top(&scatter, q, Accuracy { trace, ..Accuracy::default() }, seed, watch)?;
+            return Ok(Reference::known(points.n(), captured.values.iter().sum(), center, seed));
+        }
         if points.n() > ROWS && dimension <= SMALL {
             let factor = Factor::pivoted(kernel, points, Stop { rank: dimension, residual: 0.0 }, seed, watch)?;
             let (t, _) = factor.scatter(center, watch)?;
@@ -106,12 +112,12 @@ impl Reference {
         if self.whole { n } else { self.rows.len() }
     }
 
-    /// The fidelity of components over the points `support`.
+    /// The fidelity of components over the points `support`, which are needed only where it is estimated.
     pub(crate) fn fidelity(
         &self,
         kernel: &Arc<dyn Kernel>,
         points: &Points,
-        support: &Points<'static>,
+        support: impl FnOnce() -> Points<'static>,
         expansion: &Expansion,
     ) -> f64 {
         if self.captured <= 0.0 {
@@ -120,7 +126,7 @@ impl Reference {
         if self.whole {
             return expansion.captured / self.captured;
         }
-        let components = Components::of_model(kernel, support, expansion);
+        let components = Components::of_model(kernel, &support(), expansion);
         self.lengths(&components.along(&points.select(&self.rows))).iter().sum::<f64>() / self.captured
     }
 
@@ -129,12 +135,12 @@ impl Reference {
         &self,
         kernel: &Arc<dyn Kernel>,
         points: &Points,
-        support: &Points<'static>,
+        support: impl FnOnce() -> Points<'static>,
         expansion: &Expansion,
     ) -> Option<[f64; 2]> {
         let Leading { values, along } = self.leading.as_ref().filter(|_| !self.whole)?;
         let sample = points.select(&self.rows);
-        let model = Components::of_model(kernel, support, expansion);
+        let model = Components::of_model(kernel, &support(), expansion);
         let seen = Ratio::new(&self.lengths(&model.along(&sample)), &self.lengths(along));
         // Features of exact components on the rows they come from are u √λ, coefficients u / √λ.
         let mean = |k: usize| if self.center { along.col(k).sum() / along.nrows() as f64 } else { 0.0 };

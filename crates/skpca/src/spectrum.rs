@@ -15,13 +15,14 @@ use crate::error::{Error, Result};
 use crate::factor::{Factor, Stop, diagonal, gram};
 use crate::gram::{Arithmetic, Basis};
 use crate::kernel::Kernel;
+use crate::moments::Moments;
 use crate::points::Points;
 use crate::random::Random;
 use crate::scatter::Scatter;
 use crate::watch::{Watch, check};
 
 /// Rows among which independent ones are looked for first.
-const SPANNING: usize = 4000;
+pub(crate) const SPANNING: usize = 4000;
 /// A component shorter than this share of its terms is rounding.
 const EMPTY: f64 = 1e-12;
 /// A residual trace this far below zero (as a share of the trace) is not rounding: the kernel is not positive semi-definite.
@@ -116,6 +117,28 @@ impl Skeleton {
         }
         dense::mirror(&mut c);
         Ok(Span { kept: kept.clone(), l: l.clone(), c, mean, residual_trace, trace })
+    }
+
+    /// The span over the rows of a table with these moments, where the kernel is linear.
+    pub(crate) fn linear_span(&self, moments: &Moments) -> Span {
+        let Skeleton { kept, l, .. } = self;
+        let axes = self.axes();
+        let c = dense::product(axes.as_ref(), dense::product(moments.scatter.as_ref(), axes.transpose()).as_ref());
+        let mean = MatRef::from_column_major_slice(&moments.mean, moments.mean.len(), 1);
+        let mean = dense::product(axes.as_ref(), mean);
+        let held = dense::trace(&c) + moments.n as f64 * mean.squared_norm_l2();
+        let residual_trace = (moments.trace - held).max(0.0);
+        let mut span = Span { kept: kept.clone(), l: l.clone(), c, mean, residual_trace, trace: moments.trace };
+        dense::mirror(&mut span.c);
+        span
+    }
+
+    /// `L⁻¹ Z`: where the kernel is linear, orthonormal rows that span those of the points kept.
+    pub(crate) fn axes(&self) -> Mat<f64> {
+        let z = self.basis.points();
+        let mut axes = MatRef::from_row_major_slice(z.values(), z.n(), z.d()).to_owned();
+        dense::solve_lower(self.l.as_ref(), axes.as_mut());
+        axes
     }
 
     /// Whether 32 bits are enough for `Σ k kᵀ`: values between −1 and 1, points that are well apart.

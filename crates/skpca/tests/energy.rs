@@ -1,7 +1,7 @@
 //! The energy rule against its definition, and the bound it is named for.
 
 use skpca::kernel;
-use skpca::{Fit, Model, Points, Scaling, Spec, Target, toys};
+use skpca::{Fit, Model, Points, Precision, Scaling, Spec, Target, toys};
 
 fn fit(points: &Points, kernel: &str, method: &str) -> Model {
     let (method, kernel) = (method.parse().unwrap(), kernel.parse().unwrap());
@@ -154,4 +154,96 @@ fn the_note_tells_both_losses() {
     let (bound, lost) = (model.parts().report.objective.unwrap(), 1.0 - model.captured() / total);
     let note = format!("of the energy, the rule's own components lose {bound:.6}, these {lost:.6}");
     assert_eq!(model.parts().report.notes, [note]);
+}
+
+/// The kernel `linear` and its spelling as a polynomial, which goes the way of every other kernel: by a factor of all rows.
+const BY_FACTOR: &str = "polynomial,degree=1,gamma=1,coef0=0";
+
+/// Rows that vary around a point far from zero; the last column repeats the first, and the one before is zero but in one row.
+fn lopsided(n: usize) -> Points<'static> {
+    let normal = toys::normal(n, 6, 4);
+    let row = |(i, row): (usize, &[f64])| {
+        let mut row: Vec<f64> = row.iter().enumerate().map(|(k, v)| 3.0 + v * (k + 1) as f64).collect();
+        row.extend([if i == n / 3 { 2.0 } else { 0.0 }, row[0]]);
+        row
+    };
+    Points::new(8, normal.rows().enumerate().flat_map(row).collect::<Vec<_>>()).unwrap()
+}
+
+#[test]
+fn the_linear_kernel_gives_without_a_factor_what_it_gives_with_one() {
+    let cases: Vec<(&str, Option<usize>, Option<Target>)> = vec![
+        ("energy,alpha=0.2", None, None),
+        ("energy,alpha=0.7,split=sharp", None, None),
+        ("energy,alpha=0.05", Some(3), None),
+        ("energy,alpha=0", None, None),
+        ("energy", Some(3), Some(Target::Support(2))),
+        ("energy", Some(3), Some(Target::Support(7))),
+        ("energy", Some(3), Some(Target::Support(300))),
+        ("energy", Some(3), Some(Target::Fidelity(0.9))),
+        ("energy", Some(2), Some(Target::Fidelity(1.0))),
+    ];
+    // More rows than are looked at first for independent ones, and fewer.
+    for points in [toys::normal(700, 6, 3), lopsided(700), lopsided(9000)] {
+        for (method, components, target) in &cases {
+            for center in [true, false] {
+                let run = |kernel: &str| {
+                    let (method, kernel) = (method.parse().unwrap(), kernel.parse().unwrap());
+                    let center = Some(center);
+                    let fit =
+                        Fit { method, kernel, components: *components, target: *target, center, ..Fit::default() };
+                    Fit { scaling: Scaling::None, ..fit }.run(&points, None, &()).unwrap()
+                };
+                let case = format!("{} rows, {method} {target:?} {components:?} {center}", points.n());
+                same(&run("linear"), &run(BY_FACTOR), &points, &case);
+            }
+        }
+    }
+}
+
+/// Two models that say the same of everything, to rounding.
+fn same(fast: &Model, general: &Model, points: &Points, case: &str) {
+    let near = |a: f64, b: f64| (a - b).abs() <= 1e-8 * (1.0 + a.abs());
+    let (a, b) = (fast.parts(), general.parts());
+    assert_eq!((a.report.chosen, fast.m(), fast.q()), (b.report.chosen, general.m(), general.q()), "{case}");
+    assert!(near(a.report.objective.unwrap(), b.report.objective.unwrap()), "{case}: {:?} {:?}", a.report, b.report);
+    assert!(near(a.fidelity, b.fidelity), "{case}: {} {}", a.fidelity, b.fidelity);
+    assert!(near(a.total_variance, b.total_variance), "{case}: {} {}", a.total_variance, b.total_variance);
+    assert!(near(a.report.residual_trace, b.report.residual_trace), "{case}: {:?} {:?}", a.report, b.report);
+    assert!(near(a.mean_lost, b.mean_lost), "{case}: {} {}", a.mean_lost, b.mean_lost);
+    assert_eq!(a.report.notes, b.report.notes, "{case}");
+    a.variances.iter().zip(&b.variances).for_each(|(a, b)| assert!(near(*a, *b), "{case}: {a} {b}"));
+    let scores = |model: &Model| model.score(points, Precision::Double).unwrap();
+    let largest = scores(general).iter().copied().fold(1.0, f64::max);
+    let differ = |(a, b): (&f64, &f64)| (a - b).abs() > 1e-8 * largest;
+    assert!(!scores(fast).iter().zip(&scores(general)).any(differ), "{case}");
+}
+
+#[test]
+fn the_linear_kernel_gives_the_same_bits_on_any_pool() {
+    let points = lopsided(9000);
+    for method in ["energy,alpha=0.2", "energy"] {
+        let on = |threads| {
+            let pool = rayon::ThreadPoolBuilder::new().num_threads(threads).build().unwrap();
+            let mut bytes = Vec::new();
+            skpca::format::write(&pool.install(|| fit(&points, "linear", method)), &mut bytes).unwrap();
+            bytes
+        };
+        assert!(on(1) == on(2), "{method}");
+    }
+}
+
+#[test]
+fn the_linear_kernel_needs_no_memory_of_the_size_of_the_table() {
+    let fit = |kernel: &str| Fit {
+        method: "energy,alpha=0.2".parse().unwrap(),
+        kernel: kernel.parse().unwrap(),
+        scaling: Scaling::None,
+        ..Fit::default()
+    };
+    let (n, d) = (1_000_000, 50);
+    // What scaling would take is always counted.
+    let scaled = 8 * n * (d + 2);
+    assert!(fit("linear").memory(n, d).unwrap() - scaled < 100_000_000);
+    assert!(fit("cosine").memory(n, d).unwrap() - scaled > 8 * n * d);
 }

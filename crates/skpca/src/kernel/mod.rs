@@ -57,6 +57,12 @@ pub trait Kernel: Debug + Send + Sync {
         true
     }
 
+    /// Whether `φ(x) = x`: then the columns of a table are all there is of feature space.
+    fn is_linear(&self) -> bool {
+        let identity = Form::Dot { gamma: 1.0, coef0: 0.0, outer: Outer::Identity };
+        self.form() == identity && self.conformal().is_none()
+    }
+
     /// Whether values lie between −1 and 1, whatever the rows: then no row's rounding outweighs the others'.
     fn bounded(&self) -> bool {
         let form = matches!(self.form(), Form::Gaussian { .. } | Form::Manhattan { .. } | Form::Cosine);

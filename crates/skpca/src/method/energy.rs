@@ -11,23 +11,24 @@
 //! J does not bound what they lose: both numbers are reported.
 //!
 //! What the rule does: it keeps the points farthest from the mean, so outliers first; and where the bandwidth is so small
-//! that all points are equally far, it keeps (1 − γ) n of them, whatever the data. The kernel's own dimension is used: with
-//! the linear kernel everything is O(n d²), and no more than d points need to be stored.
+//! that all points are equally far, it keeps (1 − γ) n of them, whatever the data. With the linear kernel features are the
+//! columns: two passes over the table, sums of d × d, and no more than d points need to be stored.
+
+mod features;
+
+use std::collections::BTreeSet;
 
 use faer::Mat;
 
+use self::features::Features;
 use super::search;
-use super::shared::Scattered;
 use super::{DEPENDENT, Entry, Method, NO_VARIANCE, Report, Size, Solution, Support, Target, Task, usual_rank};
-use crate::blocks;
 use crate::dense;
 use crate::eigen::{Accuracy, top};
 use crate::error::{Error, Result};
-use crate::factor::{Factor, diagonal};
-use crate::scatter::Scatter;
 use crate::spec::Spec;
-use crate::spectrum::Expansion;
-use crate::watch::{Watch, check};
+use crate::spectrum::{Expansion, SPANNING};
+use crate::watch::check;
 
 /// Sums that differ by this share of the whole are equal.
 const SLACK: f64 = 1e-12;
@@ -87,51 +88,26 @@ impl Method for Energy {
         if self.alpha.is_some() {
             task.refuse_target("alpha")?;
         }
-        // α promises something of the whole energy, so the factor has to hold it.
-        let rank = self.rank.or(self.alpha.map(|_| task.points.n()));
-        let scattered = task.scattered(usual_rank(rank, task.points.n(), task.target))?;
-        let Scattered { factor, t, mean } = &*scattered;
-        let ranking = Ranking::new(task, factor, mean)?;
-        let (rows, expansion, beta) = match (self.alpha, task.aim()) {
-            (Some(alpha), _) => {
-                let gamma = self.split.share(alpha);
-                let rows = ranking.rows(ranking.holding(gamma));
-                let beta = components(task, factor, mean, &rows, gamma)?;
-                task.q = beta.len();
-                // The factor knows what as many components of exact kernel PCA capture: nobody has to find out again.
-                task.leading(factor, t)?;
-                let expansion = task.expansion(&rows, None)?;
-                (rows, expansion, beta)
-            }
-            (None, Target::Support(m)) => {
-                let rows = ranking.rows(m);
-                let expansion = task.expansion(&rows, None)?;
-                let beta = leading(task, &kept_scatter(factor, mean, &rows, task.watch)?)?;
-                (rows, expansion, beta)
-            }
-            (None, Target::Fidelity(fidelity)) => {
-                let (rows, expansion) = ranking.smallest(task, factor, t, fidelity)?;
-                let beta = leading(task, &kept_scatter(factor, mean, &rows, task.watch)?)?;
-                (rows, expansion, beta)
-            }
-        };
-        let bound = 1.0 - beta.iter().sum::<f64>() / ranking.total;
-        let residual = 1.0 - expansion.captured / ranking.total;
+        let features = Features::new(task, self.rank(task.points.n(), task.target))?;
+        let mut ranking = Ranking::new(features.energies(task)?, features.trace())?;
+        let (rows, expansion, beta) = self.choose(task, &features, &mut ranking)?;
+        let lost = |held: f64| (1.0 - held / ranking.total).max(0.0);
+        let (bound, residual) = (lost(beta.iter().sum()), lost(expansion.captured));
         // With a target it is the points that decide; the paper's split would need an α above 1 for few of them.
         let (alpha, split) = match self.alpha {
             Some(alpha) => (alpha, self.split),
             None => (1.0 - (1.0 - ranking.left_by(rows.len())).powi(2), Split::Sharp),
         };
+        let rank = features.rank();
         let mut report = Report { objective: Some(bound), rounds: 1, converged: true, ..Report::default() };
         report.notes.push(format!("of the energy, the rule's own components lose {bound:.6}, these {residual:.6}"));
         if let Some(alpha) = self.alpha.filter(|alpha| !task.asked && bound > alpha + SLACK) {
-            let rank = factor.rank();
             report
                 .notes
                 .push(format!("that is more than alpha = {alpha}: a factor of rank {rank} does not hold the rest"));
         }
         Ok(Solution {
-            method: Spec::new("energy").with("alpha", alpha).with("split", split.name()).with("rank", factor.rank()),
+            method: Spec::new("energy").with("alpha", alpha).with("split", split.name()).with("rank", rank),
             support: Support::Rows(rows),
             expansion,
             density: None,
@@ -142,105 +118,147 @@ impl Method for Energy {
     }
 
     fn memory(&self, size: &Size) -> usize {
-        let rank = self.rank.or(self.alpha.map(|_| size.n));
-        let rank = usual_rank(rank, size.n, size.support.map(Target::Support)).min(size.dimension);
+        let rank = self.rank(size.n, size.support.map(Target::Support));
+        if size.linear && size.d <= rank {
+            // The ranking and the rows kept; sums of d × d; the points among which independent ones are found.
+            return 8 * (5 * size.n + 80 * size.d * size.d + 2 * SPANNING.max(10 * size.d) * size.d);
+        }
+        let rank = rank.min(size.dimension);
         let points = size.support.unwrap_or(if self.alpha.is_some() { size.n } else { 10 * size.q }).min(size.n);
         let kept = points.min(size.dimension);
         8 * (size.n * (rank + 3) + 4 * rank * rank + points * size.d + 4 * kept * kept)
     }
 }
 
-/// The points, those that hold most energy first.
+impl Energy {
+    /// α promises something of the whole energy, so that a factor has to hold it.
+    fn rank(&self, n: usize, target: Option<Target>) -> usize {
+        usual_rank(self.rank.or(self.alpha.map(|_| n)), n, target)
+    }
+
+    /// The rows to keep, the best components in their span, and the eigenvalues of the rule's own components. Sets `q`
+    /// where the rule decides it.
+    fn choose(
+        &self,
+        task: &mut Task,
+        features: &Features,
+        ranking: &mut Ranking,
+    ) -> Result<(Vec<usize>, Expansion, Vec<f64>)> {
+        let (rows, expansion) = match (self.alpha, task.aim()) {
+            (Some(alpha), _) => {
+                let gamma = self.split.share(alpha);
+                let rows = ranking.rows_holding(gamma);
+                let beta = components(task, &features.scatter_of(&rows, task.watch)?, gamma)?;
+                task.q = beta.len();
+                features.leading(task)?;
+                let expansion = features.expansion(task, &rows)?;
+                return Ok((rows, expansion, beta));
+            }
+            (None, Target::Support(m)) => {
+                features.leading(task)?;
+                let rows = ranking.rows(m);
+                let expansion = features.expansion(task, &rows)?;
+                (rows, expansion)
+            }
+            (None, Target::Fidelity(fidelity)) => smallest(task, features, ranking, fidelity)?,
+        };
+        let beta = leading(task, &features.scatter_of(&rows, task.watch)?)?;
+        Ok((rows, expansion, beta))
+    }
+}
+
+/// The rows, those that hold most energy first, as far as somebody asked: what stands before a cut comes before all that stands
+/// behind it, and the last one before a cut is the last of them in order.
 struct Ranking {
-    order: Vec<usize>,
-    energies: Vec<f64>,
+    /// Energy and row.
+    order: Vec<(f64, usize)>,
+    cuts: BTreeSet<usize>,
     total: f64,
 }
 
 impl Ranking {
-    /// `e_i = k(x_i, x_i) − 2 f_i·f̄ + ‖f̄‖²`: the factor gives the means alone, the rest is exact.
-    fn new(task: &Task, factor: &Factor, mean: &[f64]) -> Result<Ranking> {
-        let norm: f64 = mean.iter().map(|v| v * v).sum();
-        let products = factor.product(Mat::from_fn(mean.len(), 1, |k, _| mean[k]).as_ref());
-        let energies: Vec<f64> = diagonal(task.kernel, task.points)?
-            .iter()
-            .zip(products.col(0).iter())
-            .map(|(k, product)| (k - 2.0 * product + norm).max(0.0))
-            .collect();
+    fn new(energies: Vec<f64>, trace: f64) -> Result<Ranking> {
         let total: f64 = energies.iter().sum();
-        if total <= SLACK * factor.trace {
+        if total <= SLACK * trace {
             return Err(Error::NoVariance { why: NO_VARIANCE.into() });
         }
-        let mut order: Vec<usize> = (0..energies.len()).collect();
-        order.sort_by(|&i, &j| energies[j].total_cmp(&energies[i]).then(i.cmp(&j)));
-        Ok(Ranking { order, energies, total })
+        let cuts = BTreeSet::from([0, energies.len()]);
+        Ok(Ranking { order: energies.into_iter().zip(0..).collect(), cuts, total })
     }
 
-    /// The fewest points that hold all of the energy but the share `gamma`.
-    fn holding(&self, gamma: f64) -> usize {
-        fewest(self.order.iter().map(|&i| self.energies[i]), (1.0 - gamma) * self.total)
+    /// Moves the first `count` to the front.
+    fn cut(&mut self, count: usize) {
+        let low = self.cuts.range(..=count).next_back().copied().unwrap_or(0);
+        let high = self.cuts.range(count..).next().copied().unwrap_or(self.order.len());
+        if low < count && count < high {
+            let farther = |a: &(f64, usize), b: &(f64, usize)| b.0.total_cmp(&a.0).then(a.1.cmp(&b.1));
+            self.order[low..high].select_nth_unstable_by(count - 1 - low, farther);
+            self.cuts.insert(count);
+        }
     }
 
-    /// The share of the energy that the first `count` points do not hold.
-    fn left_by(&self, count: usize) -> f64 {
-        self.order[count..].iter().map(|&i| self.energies[i]).sum::<f64>() / self.total
+    /// The fewest rows, increasing, that hold all of the energy but the share `gamma`.
+    fn rows_holding(&mut self, gamma: f64) -> Vec<usize> {
+        let wanted = (1.0 - SLACK) * (1.0 - gamma) * self.total;
+        let (mut low, mut high, mut held) = (0, self.order.len(), 0.0);
+        while low + 1 < high {
+            let half = low.midpoint(high);
+            self.cut(half);
+            let more: f64 = self.order[low..half].iter().map(|(energy, _)| energy).sum();
+            if held + more < wanted {
+                (low, held) = (half, held + more);
+            } else {
+                high = half;
+            }
+        }
+        self.rows(high)
+    }
+
+    /// The share of the energy that the first `count` do not hold.
+    fn left_by(&mut self, count: usize) -> f64 {
+        self.cut(count);
+        self.order[count..].iter().map(|(energy, _)| energy).sum::<f64>() / self.total
     }
 
     /// The first `count`, increasing.
-    fn rows(&self, count: usize) -> Vec<usize> {
-        let mut rows = self.order[..count].to_vec();
-        rows.sort_unstable();
-        rows
-    }
-
-    /// The fewest points whose span holds the fidelity: on the factor first, then on the data.
-    fn smallest(&self, task: &Task, factor: &Factor, t: &Mat<f64>, fidelity: f64) -> Result<(Vec<usize>, Expansion)> {
-        let n = self.order.len();
-        let all: f64 = task.leading(factor, t)?.values.iter().sum();
-        let enough = |count: usize| -> Result<bool> {
-            check(task.watch, "search", 0.0)?;
-            Ok(factor.captured(t, &self.order[..count], None, task.q)? >= fidelity * all)
-        };
-        // What a span captures grows with it: doubling, then bisection. All of it is held by all points alone.
-        let (mut low, mut high) = if fidelity < 1.0 - 1e-9 { (0, task.q.min(n)) } else { (n - 1, n) };
-        while high < n && !enough(high)? {
-            (low, high) = (high, (2 * high).min(n));
-        }
-        (high, _) = search::smallest(low, high, (), |count| Ok(enough(count)?.then_some(())))?;
-        // The factor is a little kinder than the data.
-        loop {
-            let rows = self.rows(high);
-            let expansion = task.expansion(&rows, None)?;
-            if high == n || task.fidelity(&rows, &expansion)? >= fidelity {
-                return Ok((rows, expansion));
-            }
-            high = (high + 1 + high / 20).min(n);
-        }
+    fn rows(&mut self, count: usize) -> Vec<usize> {
+        self.cut(count);
+        let mut first = vec![false; self.order.len()];
+        self.order[..count].iter().for_each(|(_, row)| first[*row] = true);
+        (0..first.len()).filter(|row| first[*row]).collect()
     }
 }
 
-/// `Σ (f_i − f̄)(f_i − f̄)ᵀ` over some rows.
-fn kept_scatter(factor: &Factor, mean: &[f64], rows: &[usize], watch: &dyn Watch) -> Result<Mat<f64>> {
-    let sum = blocks::watched_sum(
-        rows.len(),
-        (watch, "energy"),
-        || Scatter::<f64>::new(mean.len()),
-        |sum, part| {
-            let mut f = factor.rows_of(&rows[part]);
-            mean.iter().enumerate().for_each(|(k, mean)| f.col_mut(k).iter_mut().for_each(|v| *v -= mean));
-            sum.add_rows(f.as_ref());
-        },
-        |sum, other| sum.merge(&other),
-    )?;
-    Ok(sum.into_parts().0)
+/// The fewest points whose span holds the fidelity: in the features first, then on the data.
+fn smallest(task: &Task, features: &Features, ranking: &mut Ranking, fidelity: f64) -> Result<(Vec<usize>, Expansion)> {
+    let n = task.points.n();
+    let all: f64 = features.leading(task)?.values.iter().sum();
+    let mut enough = |count: usize| -> Result<bool> {
+        check(task.watch, "search", 0.0)?;
+        Ok(features.captured(task, &ranking.rows(count))? >= fidelity * all)
+    };
+    // What a span captures grows with it: doubling, then bisection. All of it is held by all points alone.
+    let (mut low, mut high) = if fidelity < 1.0 - 1e-9 { (0, task.q.min(n)) } else { (n - 1, n) };
+    while high < n && !enough(high)? {
+        (low, high) = (high, (2 * high).min(n));
+    }
+    (high, _) = search::smallest(low, high, (), |count| Ok(enough(count)?.then_some(())))?;
+    // A factor is a little kinder than the data.
+    loop {
+        let rows = ranking.rows(high);
+        let expansion = features.expansion(task, &rows)?;
+        if high == n || task.fidelity(&rows, &expansion)? >= fidelity {
+            return Ok((rows, expansion));
+        }
+        high = (high + 1 + high / 20).min(n);
+    }
 }
 
 /// The eigenvalues of the components that the rule keeps: as many as the user asked for, or the fewest that hold all of
 /// the kept energy but the share `gamma`.
-fn components(task: &Task, factor: &Factor, mean: &[f64], rows: &[usize], gamma: f64) -> Result<Vec<f64>> {
-    let scatter = kept_scatter(factor, mean, rows, task.watch)?;
+fn components(task: &Task, scatter: &Mat<f64>, gamma: f64) -> Result<Vec<f64>> {
     if task.asked {
-        return leading(task, &scatter);
+        return leading(task, scatter);
     }
     let (values, _) = dense::eigen(scatter.as_ref())?;
     let count = fewest(values.iter().copied(), (1.0 - gamma) * values.iter().sum::<f64>());

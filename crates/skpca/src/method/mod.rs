@@ -122,6 +122,8 @@ pub(crate) struct Size {
     pub support: Option<usize>,
     /// The kernel's, or more.
     pub dimension: usize,
+    /// Whether the kernel is linear.
+    pub linear: bool,
 }
 
 /// All that a method may see.
@@ -265,13 +267,16 @@ impl Task<'_> {
     pub(crate) fn fidelity(&self, rows: &[usize], expansion: &Expansion) -> Result<f64> {
         match expansion.kept.len() == self.points.n() && expansion.frame.is_none() {
             true => Ok(1.0),
-            false => self.fidelity_of(&self.points.select(rows), expansion),
+            false => {
+                let support = || self.points.select(rows);
+                Ok(self.reference()?.fidelity(self.kernel, self.points, support, expansion))
+            }
         }
     }
 
     /// The same of components over any points.
     pub(crate) fn fidelity_of(&self, support: &Points<'static>, expansion: &Expansion) -> Result<f64> {
-        Ok(self.reference()?.fidelity(self.kernel, self.points, support, expansion))
+        Ok(self.reference()?.fidelity(self.kernel, self.points, || support.clone(), expansion))
     }
 
     /// What exact kernel PCA captures, computed on first use.

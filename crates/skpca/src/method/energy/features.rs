@@ -1,0 +1,167 @@
+//! What the energy rule asks of feature space: by a factor, or with the linear kernel by the table itself, of which mean and
+//! scatter are all that is needed. The same answers to rounding.
+
+use std::rc::Rc;
+
+use faer::{Mat, MatRef};
+
+use super::super::Task;
+use super::super::shared::Scattered;
+use crate::blocks;
+use crate::dense;
+use crate::eigen::{Accuracy, Pairs, top};
+use crate::error::Result;
+use crate::factor::{FLOOR, captured_by_range, diagonal};
+use crate::moments::{Moments, scatter_about};
+use crate::points::Points;
+use crate::random::Random;
+use crate::scatter::Scatter;
+use crate::spectrum::{Expansion, SPANNING, Skeleton};
+use crate::watch::Watch;
+
+/// Rows `f_i` with `f_i · f_j = k(x_i, x_j)`, their mean and their scatter.
+pub(super) enum Features<'a> {
+    /// A factor of any kernel.
+    Factor(Rc<Scattered>),
+    /// The linear kernel: `f_i = x_i`.
+    Table(&'a Points<'a>, Moments),
+}
+
+impl<'a> Features<'a> {
+    /// In at most `rank` dimensions.
+    pub(super) fn new(task: &Task<'a>, rank: usize) -> Result<Features<'a>> {
+        if task.kernel.is_linear() && task.points.d() <= rank {
+            let moments = Moments::new(task.kernel, task.points, task.center, task.watch)?;
+            return Ok(Features::Table(task.points, moments));
+        }
+        Ok(Features::Factor(task.scattered(rank)?))
+    }
+
+    /// Dimensions.
+    pub(super) fn rank(&self) -> usize {
+        match self {
+            Features::Factor(scattered) => scattered.factor.rank(),
+            Features::Table(points, _) => points.d(),
+        }
+    }
+
+    /// `Σ k(x_i, x_i)`
+    pub(super) fn trace(&self) -> f64 {
+        match self {
+            Features::Factor(scattered) => scattered.factor.trace,
+            Features::Table(_, moments) => moments.trace,
+        }
+    }
+
+    /// `e_i = k(x_i, x_i) − 2 f_i·f̄ + ‖f̄‖²`: a factor gives the means alone, the rest is exact.
+    pub(super) fn energies(&self, task: &Task) -> Result<Vec<f64>> {
+        let Scattered { factor, mean, .. } = match self {
+            Features::Table(points, moments) => return Ok(moments.distances(points)),
+            Features::Factor(scattered) => &**scattered,
+        };
+        let norm = dense::dot(mean, mean);
+        let products = factor.product(MatRef::from_column_major_slice(mean, mean.len(), 1));
+        let diagonal = diagonal(task.kernel, task.points)?;
+        let energy = |(k, product): (&f64, &f64)| (k - 2.0 * product + norm).max(0.0);
+        Ok(diagonal.iter().zip(products.col(0).iter()).map(energy).collect())
+    }
+
+    /// `Σ (f_i − f̄)(f_i − f̄)ᵀ` over some rows, increasing.
+    pub(super) fn scatter_of(&self, rows: &[usize], watch: &dyn Watch) -> Result<Mat<f64>> {
+        let Scattered { factor, mean, .. } = match self {
+            Features::Table(points, moments) => return moments.scatter_of(points, rows, watch),
+            Features::Factor(scattered) => &**scattered,
+        };
+        let factor = &**factor;
+        let sum = blocks::watched_sum(
+            rows.len(),
+            (watch, "energy"),
+            || Scatter::<f64>::new(mean.len()),
+            |sum, part| {
+                let mut f = factor.rows_of(&rows[part]);
+                mean.iter().enumerate().for_each(|(k, mean)| f.col_mut(k).iter_mut().for_each(|v| *v -= mean));
+                sum.add_rows(f.as_ref());
+            },
+            |sum, other| sum.merge(&other),
+        )?;
+        Ok(sum.into_parts().0)
+    }
+
+    /// The leading eigenpairs of the scatter of all rows. Where they are those of exact kernel PCA, that is noted, and nobody
+    /// has to find out again.
+    pub(super) fn leading(&self, task: &Task) -> Result<Pairs> {
+        match self {
+            Features::Factor(scattered) => task.leading(&scattered.factor, &scattered.t),
+            Features::Table(_, Moments { scatter, trace, .. }) => {
+                let accuracy = Accuracy { trace: *trace, ..Accuracy::default() };
+                let pairs = top(scatter, task.q, accuracy, task.seed, task.watch)?;
+                task.note_captured(&pairs.values)?;
+                Ok(pairs)
+            }
+        }
+    }
+
+    /// What q components in the span of `rows` capture at best.
+    pub(super) fn captured(&self, task: &Task, rows: &[usize]) -> Result<f64> {
+        match self {
+            Features::Factor(scattered) => scattered.factor.captured(&scattered.t, rows, None, task.q),
+            Features::Table(points, moments) => {
+                let squares = scatter_about(points, rows, &vec![0.0; points.d()], task.watch)?;
+                captured_by_range(&moments.scatter, squares.as_ref(), task.q)
+            }
+        }
+    }
+
+    /// The best components in the span of `rows`, increasing.
+    pub(super) fn expansion(&self, task: &Task, rows: &[usize]) -> Result<Expansion> {
+        match self {
+            Features::Factor(_) => task.expansion(rows, None),
+            Features::Table(points, moments) => {
+                let (spanning, skeleton) = spanning(task, points, rows)?;
+                let mut expansion = skeleton.linear_span(moments).best(task.q, task.watch)?;
+                expansion.kept.iter_mut().for_each(|kept| *kept = spanning[*kept]);
+                Ok(expansion)
+            }
+        }
+    }
+}
+
+/// Which of many rows of a table span all of them, and what is known of that span: a sample first, then those that it leaves.
+/// No copy of the rows is made.
+fn spanning(task: &Task, points: &Points, rows: &[usize]) -> Result<(Vec<usize>, Skeleton)> {
+    let d = points.d();
+    let mut chosen = Random::new(0, 13).sample(rows.len(), SPANNING.max(10 * d));
+    let mut rank = 0;
+    loop {
+        let support: Vec<usize> = chosen.iter().map(|&i| rows[i]).collect();
+        let skeleton = Skeleton::new(task.kernel, &points.select(&support), task.watch)?;
+        let axes = skeleton.axes();
+        // Rows that are left again after they were offered are rounding.
+        if axes.nrows() == d.min(rows.len()) || chosen.len() == rows.len() || axes.nrows() == rank {
+            return Ok((chosen, skeleton));
+        }
+        rank = axes.nrows();
+        let left = outside(points, rows, axes.as_ref());
+        if left.is_empty() {
+            return Ok((chosen, skeleton));
+        }
+        chosen.extend(left);
+        chosen.sort_unstable();
+        chosen.dedup();
+    }
+}
+
+/// Of each block of rows, the one with the largest share outside the span of `axes`, if that is more than rounding.
+fn outside(points: &Points, rows: &[usize], axes: MatRef<f64>) -> Vec<usize> {
+    let farthest = |part: std::ops::Range<usize>| {
+        let first = part.start;
+        let block = points.select(&rows[part]);
+        let x = MatRef::from_row_major_slice(block.values(), block.n(), block.d());
+        let mut rest = x.to_owned();
+        dense::subtract_product(rest.as_mut(), dense::product(x, axes.transpose()).as_ref(), axes);
+        let share = |i: usize| rest.row(i).squared_norm_l2() / x.row(i).squared_norm_l2().max(f64::MIN_POSITIVE);
+        let shares = (0..block.n()).map(|i| (share(i), first + i));
+        shares.max_by(|a, b| a.0.total_cmp(&b.0)).filter(|(share, _)| *share > FLOOR).map(|(_, i)| i)
+    };
+    blocks::map(rows.len(), farthest).into_iter().flatten().collect()
+}

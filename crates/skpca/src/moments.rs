@@ -1,0 +1,196 @@
+//! Mean and scatter of the rows of a table. With the linear kernel `φ(x) = x`, and PCA needs nothing else of the rows: no
+//! factor, no kernel values, nothing of n × d.
+//!
+//! ```text
+//! x̄ = (1/n) Σ x_i,      T = Σ (x_i − x̄)(x_i − x̄)ᵀ      d × d, one pass
+//! ```
+
+use std::ops::Range;
+use std::sync::Arc;
+
+use faer::{Mat, MatRef};
+
+use crate::blocks;
+use crate::dense;
+use crate::error::Result;
+use crate::factor::check_magnitude;
+use crate::kernel::Kernel;
+use crate::points::Points;
+use crate::watch::Watch;
+
+/// Rows, evenly spaced, whose mean is near that of all.
+const NEAR: usize = 480;
+
+/// What the linear kernel knows of a table.
+pub(crate) struct Moments {
+    /// `x̄`; zero if not centred.
+    pub mean: Vec<f64>,
+    /// `T`, about that mean.
+    pub scatter: Mat<f64>,
+    /// `Σ ‖x_i‖²`
+    pub trace: f64,
+    /// Number of rows.
+    pub n: usize,
+}
+
+impl Moments {
+    /// Of all rows; `kernel`, which is linear, refuses numbers whose squares overflow or vanish.
+    pub(crate) fn new(kernel: &Arc<dyn Kernel>, points: &Points, center: bool, watch: &dyn Watch) -> Result<Moments> {
+        let (n, d) = (points.n(), points.d());
+        // Sums of squares are taken near the mean: where it is far from zero, they would lose the digits of what varies.
+        let origin = if center { near_mean(points) } else { vec![0.0; d] };
+        let add = |sum: &mut Sum, rows| sum.add(points.slice(rows).rows(), &origin);
+        let sum = blocks::watched_sum(n, (watch, "scatter"), || Sum::new(d), add, Sum::merge)?;
+        let (mut scatter, sums) = sum.into_parts();
+        let mut mean = vec![0.0; d];
+        if center {
+            let offset: Vec<f64> = sums.iter().map(|sum| sum / n as f64).collect();
+            scatter = Mat::from_fn(d, d, |i, j| scatter[(i, j)] - n as f64 * offset[i] * offset[j]);
+            mean = origin.iter().zip(&offset).map(|(origin, offset)| origin + offset).collect();
+        }
+        let trace = dense::trace(&scatter) + n as f64 * dense::dot(&mean, &mean);
+        check_magnitude(kernel, points, trace)?;
+        Ok(Moments { mean, scatter, trace, n })
+    }
+
+    /// `‖x_i − x̄‖²` of each row of the table.
+    pub(crate) fn distances(&self, points: &Points) -> Vec<f64> {
+        let squares = |rows| points.slice(rows).rows().map(|x| squared_distance(x, &self.mean)).collect::<Vec<f64>>();
+        blocks::map(points.n(), squares).concat()
+    }
+
+    /// `Σ (x_i − x̄)(x_i − x̄)ᵀ` over some rows of the table, increasing. Where they are most, the others are subtracted
+    /// from all: to rounding of all.
+    pub(crate) fn scatter_of(&self, points: &Points, rows: &[usize], watch: &dyn Watch) -> Result<Mat<f64>> {
+        if 2 * rows.len() <= self.n {
+            return scatter_about(points, rows, &self.mean, watch);
+        }
+        let mut kept = rows.iter().peekable();
+        let others: Vec<usize> = (0..self.n).filter(|i| kept.next_if(|kept| *kept == i).is_none()).collect();
+        Ok(&self.scatter - scatter_about(points, &others, &self.mean, watch)?)
+    }
+}
+
+/// `Σ (x_i − origin)(x_i − origin)ᵀ` over some rows.
+pub(crate) fn scatter_about(points: &Points, rows: &[usize], origin: &[f64], watch: &dyn Watch) -> Result<Mat<f64>> {
+    let add = |sum: &mut Sum, part: Range<usize>| sum.add(rows[part].iter().map(|&i| points.row(i)), origin);
+    let sum = blocks::watched_sum(rows.len(), (watch, "scatter"), || Sum::new(points.d()), add, Sum::merge)?;
+    Ok(sum.into_parts().0)
+}
+
+/// A growing scatter and the sum of its rows. Tables have fewer columns than supports have points: products without the padding
+/// of the kernel's tiles take two thirds of their time.
+struct Sum {
+    /// The lower triangle.
+    scatter: Mat<f64>,
+    sums: Vec<f64>,
+    /// The rows that are being added, less the origin.
+    block: Vec<f64>,
+}
+
+impl Sum {
+    fn new(d: usize) -> Sum {
+        Sum { scatter: Mat::zeros(d, d), sums: vec![0.0; d], block: Vec::with_capacity(blocks::ROWS * d) }
+    }
+
+    fn add<'a>(&mut self, rows: impl Iterator<Item = &'a [f64]>, origin: &[f64]) {
+        self.block.clear();
+        rows.for_each(|row| self.block.extend(row.iter().zip(origin).map(|(v, origin)| v - origin)));
+        let d = origin.len();
+        for row in self.block.chunks_exact(d) {
+            self.sums.iter_mut().zip(row).for_each(|(sum, v)| *sum += v);
+        }
+        let block = MatRef::from_row_major_slice(&self.block, self.block.len() / d, d);
+        dense::add_squares(&mut self.scatter, block);
+    }
+
+    fn merge(&mut self, other: Sum) {
+        self.scatter += other.scatter;
+        self.sums.iter_mut().zip(other.sums).for_each(|(a, b)| *a += b);
+    }
+
+    fn into_parts(mut self) -> (Mat<f64>, Vec<f64>) {
+        dense::mirror(&mut self.scatter);
+        (self.scatter, self.sums)
+    }
+}
+
+fn near_mean(points: &Points) -> Vec<f64> {
+    let step = points.n().div_ceil(NEAR);
+    points.select(&(0..points.n()).step_by(step).collect::<Vec<_>>()).mean()
+}
+
+/// `‖x − z‖²` in lanes that the compiler can keep in vectors.
+fn squared_distance(x: &[f64], z: &[f64]) -> f64 {
+    const LANES: usize = 8;
+    let (x, rest_x) = x.as_chunks::<LANES>();
+    let (z, rest_z) = z.as_chunks::<LANES>();
+    let mut lanes = [0.0; LANES];
+    for (x, z) in x.iter().zip(z) {
+        (0..LANES).for_each(|k| lanes[k] += (x[k] - z[k]) * (x[k] - z[k]));
+    }
+    let rest: f64 = rest_x.iter().zip(rest_z).map(|(x, z)| (x - z) * (x - z)).sum();
+    lanes.iter().sum::<f64>() + rest
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::error::Error;
+    use crate::kernel;
+    use crate::random::Random;
+    use crate::watch::Impatient;
+
+    fn linear() -> Arc<dyn Kernel> {
+        kernel::build_resolved(&"linear".parse().unwrap()).unwrap()
+    }
+
+    /// Normal rows around a point far from zero.
+    fn far(n: usize, d: usize) -> Points<'static> {
+        let mut random = Random::new(3, 0);
+        Points::new(d, (0..n * d).map(|i| 1e6 + (1 + i % d) as f64 * random.normal()).collect::<Vec<_>>()).unwrap()
+    }
+
+    #[test]
+    fn mean_and_scatter_equal_their_definitions_far_from_zero() {
+        for (n, d) in [(2, 1), (700, 3), (1000, 21)] {
+            let points = far(n, d);
+            for center in [true, false] {
+                let moments = Moments::new(&linear(), &points, center, &()).unwrap();
+                let mean: Vec<f64> = if center { points.mean() } else { vec![0.0; d] };
+                let some: Vec<usize> = (0..n).filter(|i| i % 3 != 0).collect();
+                let few: Vec<usize> = (0..n).filter(|i| i % 3 == 0).collect();
+                for rows in [(0..n).collect(), some, few] {
+                    let found = moments.scatter_of(&points, &rows, &()).unwrap();
+                    for (i, j) in (0..d).flat_map(|i| (0..d).map(move |j| (i, j))) {
+                        let term = |&r: &usize| (points.row(r)[i] - mean[i]) * (points.row(r)[j] - mean[j]);
+                        let expected: f64 = rows.iter().map(term).sum();
+                        let scale = moments.scatter[(i, i)].max(moments.scatter[(j, j)]);
+                        assert!((found[(i, j)] - expected).abs() <= 1e-8 * scale, "{n} {d} {center} {i} {j}");
+                    }
+                }
+                let distances = moments.distances(&points);
+                let trace: f64 = distances.iter().sum();
+                assert_eq!(distances.len(), n);
+                assert!((dense::trace(&moments.scatter) / trace - 1.0).abs() < 1e-8, "{n} {d} {center}");
+            }
+        }
+    }
+
+    #[test]
+    fn what_cannot_be_squared_is_refused_as_by_any_kernel() {
+        for value in [1e200, 1e75, 1e-75] {
+            let points = Points::new(1, vec![value, -value, 0.0]).unwrap();
+            let expected = crate::factor::diagonal(&linear(), &points).err();
+            assert!(expected.is_some(), "{value}");
+            assert_eq!(Moments::new(&linear(), &points, true, &()).err(), expected, "{value}");
+        }
+        let zeros = Points::new(1, vec![0.0, 0.0]).unwrap();
+        assert_eq!(Moments::new(&linear(), &zeros, true, &()).unwrap().trace, 0.0);
+    }
+
+    #[test]
+    fn a_pass_can_be_ended() {
+        assert_eq!(Moments::new(&linear(), &far(100, 2), true, &Impatient).err(), Some(Error::Interrupted));
+    }
+}
