@@ -23,7 +23,7 @@ use super::{DEPENDENT, Entry, Method, Report, Size, Solution, Support, Target, T
 use super::{kmeans, search};
 use crate::blocks;
 use crate::dense::{self, dot};
-use crate::error::{Error, Result};
+use crate::error::Result;
 use crate::factor;
 use crate::gram::{self, Basis, Precision};
 use crate::kernel::Kernel;
@@ -53,20 +53,24 @@ const EXCHANGES: usize = 5;
 
 pub(super) const ENTRY: Entry = Entry {
     name: "expansion",
-    about: "points that are moved until their span captures most, the smallest models (Li & Gao); steps (of the optimiser, at \
-            most), restarts (from other k-means centres), rows (seen while points move), rank (of the factor that the start \
-            is chosen with)",
-    labelled: false,
+    summary: "points that are moved until their span captures most: the smallest models",
+    source: "Li & Gao 2011",
+    parameters: {
+        use crate::parameter::Parameter;
+        &[
+            Parameter::count("steps", 0, STEPS, "steps of the optimiser at most").as_sklearn("max_iter"),
+            Parameter::count("restarts", 0, 0, "more starts, from other k-means centres; the best is kept"),
+            Parameter::count("rows", 2, ROWS, "rows that are seen while points move"),
+            super::parameters::RANK,
+        ]
+    },
+    capabilities: super::Capabilities { synthetic_points: true, ..super::Capabilities::NONE },
     build: |fields| {
-        let rows = fields.count("rows")?.unwrap_or(ROWS);
-        if rows < 2 {
-            return Err(Error::parameter("rows", rows, "a whole number from 2"));
-        }
         Ok(Box::new(Free {
-            steps: fields.count("steps")?.unwrap_or(STEPS),
-            rows,
-            restarts: fields.count("restarts")?.unwrap_or(0),
-            rank: fields.count("rank")?,
+            steps: fields.count("steps")?,
+            restarts: fields.count("restarts")?,
+            rows: fields.count("rows")?,
+            rank: fields.optional_count("rank")?,
         }))
     },
 };
