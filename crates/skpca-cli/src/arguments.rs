@@ -7,6 +7,8 @@ use clap::{Args, Parser, Subcommand};
 use clap_complete::Shell;
 use skpca::{Fit, Scaling, Spec, Target};
 
+use crate::registry;
+
 /// Sparse kernel PCA: non-linear features and novelty scores from a model of a few points.
 ///
 /// Fit a model to a table, then use it on new rows:
@@ -64,6 +66,16 @@ pub enum Command {
         #[arg(short, long, value_name = "DIR")]
         output: Option<PathBuf>,
     },
+    /// The methods there are, or all about one: what it does, its paper, its parameters
+    Methods {
+        /// Method
+        name: Option<String>,
+    },
+    /// The kernels there are, or all about one: its formula and its parameters
+    Kernels {
+        /// Kernel
+        name: Option<String>,
+    },
     /// Completions for your shell, on standard output: `skpca completions bash > …/bash-completion/completions/skpca`
     Completions {
         /// The shell
@@ -81,8 +93,8 @@ pub enum Command {
 pub struct TableArguments {
     /// Table: .csv, .csv.gz, .tsv, .parquet, .arrow, .feather or .npy; `-` reads CSV from standard input
     pub data: String,
-    /// Column that holds labels: not a feature (a name, or a number from 0 without a header). Only the method discriminant
-    /// and the kernel conformal look at them
+    /// Column that holds labels: not a feature (a name, or a number from 0 without a header). Only methods and kernels that
+    /// need labels look at them
     #[arg(long, value_name = "COLUMN")]
     pub label: Option<String>,
     /// Columns to leave out
@@ -100,12 +112,12 @@ pub struct TableArguments {
 #[derive(Args)]
 pub struct CommonArguments {
     /// Kernel: NAME or NAME,key=value,…
-    #[arg(long, default_value = "rbf", value_name = "NAME[,k=v…]")]
+    #[arg(long, default_value_t = Fit::default().kernel, value_name = "NAME[,k=v…]")]
     pub kernel: Spec,
     /// Number of components [default: 10, or the rank if that is lower]
     #[arg(short = 'q', long, value_name = "Q", allow_negative_numbers = true)]
     pub components: Option<usize>,
-    /// Centre the features [default: centred, but for the method likelihood]
+    /// Centre the features [default: what the method's paper does, mostly]
     #[arg(long, conflicts_with = "no_center")]
     pub center: bool,
     /// Do not centre the features
@@ -200,7 +212,7 @@ pub struct CompareArguments {
 
 /// What `compare` does with labels.
 const COMPARE_HELP: &str = "\
-A column named by --label is not a feature; only discriminant (and the kernel conformal) see it when fitting. It judges\n\
+A column named by --label is not a feature; only methods and kernels that need labels see it when fitting. It judges\n\
 models on the rows held out: by the accuracy of the nearest neighbour and of a linear classifier on their features, and,\n\
 with two classes, by how well the novelty score tells the rarer one (area under the ROC curve).\n\n\
 Examples:\n  \
@@ -222,74 +234,17 @@ pub struct ApplyArguments {
     pub single: bool,
 }
 
-/// What the parameters of methods mean; the registry tells which method has which.
-const PARAMETERS: &[(&str, &str)] = &[
-    ("refit", "true: the best components in the span of the chosen points; false: the method's own [default: true]"),
-    (
-        "rank",
-        "columns of the factor that stands for the kernel matrix [default: all up to 1000 rows, then 500 or fewer]",
-    ),
-    ("tolerance", "when to stop: a relative duality gap; for likelihood the largest |ρ − 1| [default: 1e-6]"),
-    ("penalty", "what a coefficient costs; several as 0.1:0.2, one a component"),
-    ("fraction", "the penalty (or noise) as a share of the largest useful one"),
-    ("ridge", "l1, l21: λ/2 times the squared norm in feature space; elastic-net: that of the coefficients"),
-    ("l1_ratio", "elastic-net: Das's ρ, which gives penalty ρ and ridge (1 − ρ)/2"),
-    ("alternations", "P-steps at most; 0 keeps P at the leading eigenvectors [default: 500]"),
-    ("sequential", "one component after the other [default: false]"),
-    ("keep", "coefficients that a component keeps"),
-    ("alpha", "the share of the variance that may be lost"),
-    ("split", "half: half of alpha for points, half for components, as in the paper; sharp: the bound is alpha itself"),
-    ("noise", "σ²; the smaller, the more points"),
-    ("steps", "expansion: steps of the optimiser at most [default: 200]"),
-    ("restarts", "expansion: more starts, from other k-means centres; the best is kept [default: 0]"),
-    ("rows", "expansion: rows that are seen while points move [default: 2000]"),
-    ("gain", "greedy: leading counts what the leading q eigenvectors hold, trace all variance"),
-    (
-        "regularisation",
-        "discriminant: what is added to the scatter within classes, as a share of its mean [default: 1e-3]",
-    ),
-    ("exchanges", "greedy: passes in which each point may be exchanged for a better one [default: 10]"),
-];
-
-/// Columns of a help text.
-const WIDTH: usize = 98;
-const INDENT: usize = 15;
-
-/// A name and what is to be said of it, which stays right of the name.
-fn explained((name, about): (&str, &str)) -> String {
-    let mut text = format!("  {name:<12} ");
-    let mut column = INDENT;
-    for word in about.split_whitespace() {
-        let length = word.chars().count() + 1;
-        if column + length > WIDTH {
-            text.truncate(text.trim_end().len());
-            text.push_str(&format!("\n{:INDENT$}", ""));
-            column = INDENT;
-        }
-        text.push_str(word);
-        text.push(' ');
-        column += length;
-    }
-    text.trim_end().to_string() + "\n"
-}
-
 /// Lists the registries, so that a new method or kernel explains itself.
 fn fit_help() -> String {
-    let methods: String = skpca::method::METHODS.iter().map(|e| explained((e.name, e.about))).collect();
-    let kernels: String = skpca::kernel::KERNELS.iter().map(|e| explained((e.name, e.about))).collect();
-    let parameters: String = PARAMETERS.iter().copied().map(explained).collect();
     format!(
-        "Methods:\n{methods}\n\
-         Parameters of methods, as --method NAME,key=value,…; without them --support or --fidelity decides:\n{parameters}\n\
-         Kernels:\n{kernels}\n\
-         Bandwidth rules: median: γ = 1 / median squared distance of two rows; scale: γ = 1 / (columns ·\n\
-         variance); mean: γ = 1 / 2σ², σ² the mean squared distance.\n\n\
+        "{}\n\
          Examples:\n  \
          skpca fit train.csv -o model.skpca --support 50\n  \
          skpca fit train.parquet -o model.skpca --fidelity 0.99 -q 20 --label class\n  \
          skpca fit train.csv -o model.skpca --label class --method discriminant --support 50\n  \
          skpca fit train.csv -o model.skpca --label class --method greedy --kernel conformal,base=rbf,solver=positive\n  \
          skpca fit train.csv -o model.skpca --method energy,alpha=0.1 --kernel linear\n  \
-         zcat big.csv.gz | skpca fit - -o model.skpca --kernel rbf,gamma=0.1 --json"
+         zcat big.csv.gz | skpca fit - -o model.skpca --kernel rbf,gamma=0.1 --json",
+        registry::help()
     )
 }

@@ -33,8 +33,6 @@ use trials::Trials;
 
 /// Sizes where nothing is said, in numbers of components.
 const SIZES: [usize; 4] = [1, 2, 5, 10];
-/// Parameters that fix the size of a method's model: it is asked for no other.
-const OWN_SIZE: [&str; 6] = ["penalty", "fraction", "l1_ratio", "alpha", "noise", "keep"];
 /// What `--keep` writes beside a model for each case.
 const RECOMMENDED: &str = "recommended.skpca";
 const ROWS: &str = "rows.csv";
@@ -171,7 +169,7 @@ fn distinct(methods: &[Spec]) -> Vec<Spec> {
 
 /// Every method there is for such data.
 pub fn applicable(labelled: bool) -> Vec<Spec> {
-    METHODS.iter().filter(|entry| labelled || !entry.labelled).map(|entry| Spec::new(entry.name)).collect()
+    METHODS.iter().filter(|entry| labelled || !entry.capabilities.labelled).map(|entry| Spec::new(entry.name)).collect()
 }
 
 /// What is compared on.
@@ -266,6 +264,10 @@ impl Data {
     }
 }
 
+fn keeps_all_rows(method: &Spec) -> bool {
+    skpca::method::entry(method).is_ok_and(|entry| entry.capabilities.keeps_all_rows)
+}
+
 /// A method and what is asked of it; nothing for one that keeps every row, or whose parameters say how many.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Case {
@@ -274,9 +276,13 @@ pub struct Case {
 }
 
 impl Case {
+    pub fn keeps_all_rows(&self) -> bool {
+        keeps_all_rows(&self.method)
+    }
+
     pub fn asked(&self) -> String {
         match self.target {
-            None if self.method.name == "exact" => "every row".into(),
+            None if self.keeps_all_rows() => "every row".into(),
             None => "as given".into(),
             Some(Target::Support(m)) => format!("{m} points"),
             Some(Target::Fidelity(f)) => format!("fidelity {f}"),

@@ -16,6 +16,7 @@ mod model_file;
 mod outputs;
 mod page;
 mod progress;
+mod registry;
 mod table;
 mod terminal;
 
@@ -57,6 +58,8 @@ fn run(Arguments { quiet, command }: Arguments) -> Result<(), Failure> {
         Command::Transform(arguments) => apply::transform(&arguments),
         Command::Score(arguments) => apply::score(&arguments),
         Command::Inspect { model, json, html } => inspect::run(&model, json, html.as_deref(), quiet),
+        Command::Methods { name } => registry::methods(name.as_deref()),
+        Command::Kernels { name } => registry::kernels(name.as_deref()),
         Command::Compare(arguments) => compare::run(&arguments, quiet),
         Command::Demo { output } => demo::run(output.as_deref(), quiet),
         Command::Completions { shell } => manual::completions(shell),

@@ -64,14 +64,14 @@ fn a_constant_column_changes_nothing() {
 
 /// Those that need no labels.
 fn plain_kernels() -> impl Iterator<Item = &'static Entry> {
-    KERNELS.iter().filter(|entry| !entry.labelled)
+    KERNELS.iter().filter(|entry| !entry.capabilities.labelled)
 }
 
 #[test]
 fn every_kernel_and_method_fits_two_rows() {
     let desk = desk(&normal(4, 2, 3));
     for kernel in plain_kernels() {
-        for method in METHODS.iter().filter(|entry| !entry.labelled) {
+        for method in METHODS.iter().filter(|entry| !entry.capabilities.labelled) {
             let fit = sound(&desk, &format!("--center --kernel {} --method {}", kernel.name, method.name));
             assert_eq!(fit["q"], 1, "{} {}: two rows lie on a line", kernel.name, method.name);
         }
@@ -91,7 +91,7 @@ fn every_kernel_fits_plain_rows() {
 #[test]
 fn an_indefinite_sigmoid_says_so() {
     let desk = desk(&normal(1, 40, 3));
-    for method in METHODS.iter().filter(|entry| !entry.labelled) {
+    for method in METHODS.iter().filter(|entry| !entry.capabilities.labelled) {
         let run = desk.run(&format!("fit data.csv -o model.skpca --kernel sigmoid --method {}", method.name));
         let start = "error: the sigmoid kernel is not positive semi-definite on these data (a pivot or eigenvalue is -";
         assert_eq!((run.code, run.stdout.as_str()), (1, ""), "{}", method.name);

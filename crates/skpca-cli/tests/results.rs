@@ -6,6 +6,7 @@ use std::io::{BufRead, BufReader};
 use std::process::Stdio;
 
 use serde_json::Value;
+use skpca::Domain;
 use skpca::kernel::KERNELS;
 use skpca::method::METHODS;
 use support::{Desk, NAMES, csv, normal, npy};
@@ -57,7 +58,7 @@ fn results_do_not_depend_on_threads() {
 fn a_row_alone_gets_what_it_gets_in_company() {
     let rows = normal(1, 700, 3);
     let desk = desk(700);
-    for kernel in KERNELS.iter().filter(|entry| entry.name != "sigmoid" && !entry.labelled) {
+    for kernel in KERNELS.iter().filter(|entry| entry.name != "sigmoid" && !entry.capabilities.labelled) {
         desk.run(&format!("fit data.csv -o model.skpca --support 20 --kernel {}", kernel.name));
         for verb in ["transform", "score", "transform --single", "score --single"] {
             let all = desk.ok(&format!("{verb} model.skpca data.csv"));
@@ -225,7 +226,9 @@ fn a_reader_that_leaves_early_is_no_failure() {
 fn help_teaches_every_command_and_every_name() {
     let desk = Desk::new();
     let all = desk.ok("--help");
-    for command in ["fit", "transform", "score", "inspect", "compare", "demo", "completions", "man"] {
+    for command in
+        ["fit", "transform", "score", "inspect", "compare", "demo", "methods", "kernels", "completions", "man"]
+    {
         assert!(all.contains(&format!("\n  {command} ")), "{command}");
         for flag in ["-h", "--help"] {
             let text = desk.ok(&format!("{command} {flag}"));
@@ -237,6 +240,28 @@ fn help_teaches_every_command_and_every_name() {
     for name in names {
         assert!(text.contains(&format!("\n  {name} ")), "{name}");
     }
+    let flat = |text: &str| text.split_whitespace().collect::<Vec<_>>().join(" ");
+    let methods = METHODS.iter().map(|entry| ("methods", entry.name, entry.summary, entry.parameters));
+    let kernels = KERNELS.iter().map(|entry| ("kernels", entry.name, entry.summary, entry.parameters));
+    for (command, name, summary, parameters) in methods.chain(kernels) {
+        let list = flat(&desk.ok(command));
+        let about = flat(&desk.ok(&format!("{command} {name}")));
+        assert!(list.contains(&format!("{name} {}", flat(summary))), "{command}: {name}");
+        assert!(about.contains(&flat(summary)), "{command} {name}");
+        for parameter in parameters {
+            let default = format!("[default: {}]", parameter.default);
+            for text in [&about, &flat(&text)] {
+                assert!(
+                    text.contains(parameter.help) && text.contains(&default),
+                    "{command} {name} {}",
+                    parameter.name
+                );
+            }
+            assert!(parameter.domain == Domain::Boolean || about.contains(&parameter.domain.to_string()), "{name}");
+        }
+    }
+    let names: Vec<&str> = METHODS.iter().map(|entry| entry.name).collect();
+    desk.refuses("methods magic", 2, &format!("unknown method 'magic': expected one of {}", names.join(", ")));
 }
 
 #[test]
@@ -244,7 +269,7 @@ fn the_demo_compares_every_method_and_leaves_models_to_look_into() {
     let desk = Desk::new();
     let table = desk.ok("demo");
     desk.ok("demo -o demo/here");
-    for method in METHODS.iter().filter(|entry| !entry.labelled) {
+    for method in METHODS.iter().filter(|entry| !entry.capabilities.labelled) {
         let lines =
             table.lines().filter(|line| line.trim_start_matches('*').split_whitespace().next() == Some(method.name));
         assert!(lines.count() >= 2, "{}: a line for each set", method.name);

@@ -264,6 +264,20 @@ fn fit(
     Ok(Model(model))
 }
 
+/// All that is known of the methods, as a JSON list.
+#[pyfunction]
+fn methods() -> String {
+    let all: Vec<serde_json::Value> = skpca::method::METHODS.iter().map(|entry| entry.to_json()).collect();
+    serde_json::Value::from(all).to_string()
+}
+
+/// All that is known of the kernels, as a JSON list.
+#[pyfunction]
+fn kernels() -> String {
+    let all: Vec<serde_json::Value> = skpca::kernel::KERNELS.iter().map(|entry| entry.to_json()).collect();
+    serde_json::Value::from(all).to_string()
+}
+
 /// K(X, Z).
 #[pyfunction]
 fn kernel<'py>(py: Python<'py>, spec_text: &str, x: Table<'py>, z: Table<'py>) -> PyResult<Bound<'py, PyArray2<f64>>> {
@@ -321,6 +335,8 @@ fn _core(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_class::<Model>()?;
     module.add_function(wrap_pyfunction!(fit, module)?)?;
     module.add_function(wrap_pyfunction!(kernel, module)?)?;
+    module.add_function(wrap_pyfunction!(kernels, module)?)?;
+    module.add_function(wrap_pyfunction!(methods, module)?)?;
     module.add_function(wrap_pyfunction!(multiply_adds, module)?)?;
     module.add_function(wrap_pyfunction!(product, module)?)
 }

@@ -27,10 +27,10 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 from sklearn.svm import LinearSVC
 from sklearn.utils.estimator_checks import parametrize_with_checks
-from skpca import KernelNovelty, SparseKernelPCA
+from skpca import KernelNovelty, SparseKernelPCA, _spec
 
-UNLABELLED = "exact landmarks l1 l21 elastic-net threshold energy likelihood greedy expansion".split()
-METHODS = [*UNLABELLED, "discriminant"]
+METHODS = _spec.METHODS
+UNLABELLED = [name for name, entry in METHODS.items() if not entry["labelled"]]
 # The penalties of ten components are sought one by one: three are enough to check an interface.
 SIZES = {"l1": 3, "elastic-net": 3}
 
@@ -42,7 +42,7 @@ def rbf(x, z):
 
 def unlabelled_checks(estimator):
     """Checks that cannot pass: scikit-learn gives no labels to a detector of outliers."""
-    if isinstance(estimator, KernelNovelty) and estimator.method == "discriminant":
+    if isinstance(estimator, KernelNovelty) and estimator.method not in UNLABELLED:
         reason = "the check fits without y, the method needs classes"
         return {"check_outliers_fit_predict": reason, "check_outliers_train": reason}
     return {}
@@ -90,6 +90,25 @@ def test_full_support_is_kernel_pca(kernel):
     np.testing.assert_allclose(found, aligned(found, theirs.transform(queries)), rtol=1e-6, atol=1e-8)
 
 
+# What the core knows.
+
+
+def test_parameters_reach_the_methods_and_kernels_that_have_them():
+    """Each under the name that the core has for it, and no others."""
+    given = {"refit": False, "tol": 0.5, "max_iter": 7, "gamma": 0.25, "degree": 4, "coef0": 2.0}
+    entries = [("method", entry) for entry in METHODS.values()] + [
+        ("kernel", entry) for entry in _spec.KERNELS.values()
+    ]
+    for what, entry in entries:
+        own = {one["sklearn"]: one["name"] for one in entry["parameters"] if one["sklearn"]}
+        assert own.keys() <= given.keys(), entry["name"]
+        some = {name: value for name, value in given.items() if name in own or name not in ("tol", "max_iter")}
+        found = getattr(_spec, what)(SparseKernelPCA(**{what: entry["name"]}, **some))
+        if what == "kernel" and entry["labelled"]:
+            own = {"gamma": "gamma"}
+        assert found == {"name": entry["name"], **{own[name]: given[name] for name in own}}
+
+
 # Fitted attributes.
 
 
@@ -99,7 +118,7 @@ def test_what_is_known_after_a_fit(method):
     pca = SparseKernelPCA(2, method=method, random_state=0).fit(x, y)
     m, q = len(pca.support_vectors_), pca.n_components_
     assert q == 2 and pca.coefficients_.shape == (m, q) and pca.support_vectors_.shape == (m, 4)
-    if method == "expansion":
+    if METHODS[method]["synthetic_points"]:
         assert pca.support_ is None
     else:
         np.testing.assert_array_equal(pca.support_vectors_, x[pca.support_])
@@ -232,7 +251,7 @@ def test_labels_of_any_type(parameters):
 # Kernels that the core does not know.
 
 
-@pytest.mark.parametrize("method", [method for method in UNLABELLED if method != "expansion"])
+@pytest.mark.parametrize("method", [method for method in UNLABELLED if not METHODS[method]["synthetic_points"]])
 def test_given_kernels_are_as_good_as_ours(method):
     """A function, a matrix, and the core's own kernel have the same components."""
     x, queries = skewed(70, queries=10)

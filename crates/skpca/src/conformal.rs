@@ -26,7 +26,7 @@ use crate::error::{Error, Result};
 use crate::gram::{Basis, Precision};
 use crate::kernel::conformal::{Conformal, Stretch, build_base, is_unlearned};
 use crate::kernel::rbf::Rbf;
-use crate::kernel::{Bandwidth, Distance, Kernel};
+use crate::kernel::{self, Bandwidth, Distance, Kernel};
 use crate::labels::Labels;
 use crate::points::Points;
 use crate::random::Random;
@@ -37,8 +37,6 @@ use crate::watch::{Watch, check};
 const ROWS: usize = 4000;
 /// Bumps of f at most: a support of more points lends a sample of them.
 const VECTORS: usize = 500;
-/// What is added to the diagonal of EᵀW₀E, as a share of its mean.
-const REGULARISATION: f64 = 1e-3;
 /// Scatter below this share of all is rounding.
 const ROUNDING: f64 = 1e-12;
 /// b₀ of a positive f is at least this share of the sum of the other b: f varies by no more than one over it, and one.
@@ -46,9 +44,6 @@ const LEAST: f64 = 0.1;
 /// Rounds of `positive` at most, and the rise of J below which it has arrived.
 const ROUNDS: usize = 500;
 const RISE: f64 = 1e-9;
-/// The first step of the paper's iteration and their number, where nothing is said.
-const RATE: f64 = 0.01;
-const STEPS: usize = 200;
 
 /// How f is to be learned.
 pub(crate) struct Learner {
@@ -69,16 +64,12 @@ impl Learner {
         if !is_unlearned(spec) {
             return Ok(None);
         }
-        let mut fields = Fields::new(spec);
-        let delta = bandwidth.named("delta", &mut fields, "median", Distance::Squared)?;
-        let regularisation = |fields: &mut Fields| Ok(fields.positive("regularisation")?.unwrap_or(REGULARISATION));
-        let solver = match fields.choice("solver", &["exact", "positive", "iteration"])? {
-            "exact" => Solver::Exact { regularisation: regularisation(&mut fields)? },
-            "positive" => Solver::Positive { regularisation: regularisation(&mut fields)? },
-            _ => Solver::Iteration {
-                rate: fields.positive("rate")?.unwrap_or(RATE),
-                steps: fields.count("rounds")?.unwrap_or(STEPS),
-            },
+        let mut fields = Fields::new(spec, kernel::entry(spec)?.parameters);
+        let delta = bandwidth.of("delta", &mut fields, Distance::Squared)?;
+        let solver = match fields.choice("solver")? {
+            "exact" => Solver::Exact { regularisation: fields.number("regularisation")? },
+            "positive" => Solver::Positive { regularisation: fields.number("regularisation")? },
+            _ => Solver::Iteration { rate: fields.number("rate")?, steps: fields.count("rounds")? },
         };
         let base = build_base(&mut fields, bandwidth)?;
         fields.finish("kernel parameter")?;
@@ -311,6 +302,7 @@ fn quadratic(a: &Mat<f64>, x: &[f64]) -> f64 {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::toys;
 
     #[test]
     fn a_sample_has_every_class_and_no_row_twice() {
@@ -322,6 +314,24 @@ mod tests {
             assert!(rows.windows(2).all(|pair| pair[0] < pair[1]), "{seed}");
             assert!(labels.select(&rows).counts().iter().all(|&count| count >= 2), "{seed}");
             assert!(rows.len() < ROWS + 2 * labels.classes(), "{seed}");
+        }
+    }
+
+    #[test]
+    fn a_solver_reads_every_parameter_that_the_kernel_declares() {
+        let points = toys::clusters(0);
+        let bandwidth = Bandwidth { points: Some(&points), seed: 0 };
+        for entry in kernel::KERNELS.iter().filter(|entry| entry.capabilities.labelled) {
+            for parameter in entry.parameters {
+                let value = parameter.default.value().expect("all have one");
+                let spec = Spec::new(entry.name).with(parameter.name, value);
+                let read = |solver: &str| {
+                    let spec =
+                        if parameter.name == "solver" { spec.clone() } else { spec.clone().with("solver", solver) };
+                    matches!(Learner::new(&spec, &bandwidth), Ok(Some(_)))
+                };
+                assert!(["exact", "positive", "iteration"].iter().any(|solver| read(solver)), "{}", parameter.name);
+            }
         }
     }
 }

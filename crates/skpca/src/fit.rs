@@ -132,12 +132,12 @@ impl Fit {
 
     /// Whether features are centred: what the method's paper does where nothing is said.
     pub fn centered(&self) -> Result<bool> {
-        Ok(self.center.unwrap_or(method::build(&self.method)?.center()))
+        Ok(self.center.unwrap_or(!method::entry(&self.method)?.capabilities.uncentred))
     }
 
     /// What of a fit looks at labels, method or kernel, and its name.
     fn needs_labels(&self) -> Result<Option<(&'static str, &str)>> {
-        Ok(match method::entry(&self.method)?.labelled {
+        Ok(match method::entry(&self.method)?.capabilities.labelled {
             true => Some(("method", &self.method.name)),
             false => conformal::is_unlearned(&self.kernel).then_some(("kernel", &self.kernel.name)),
         })
@@ -289,7 +289,7 @@ impl Fit {
             return Err(Error::NoVariance { why: why.into() });
         }
         if let Some(asked) = self.components.filter(|asked| *asked > found) {
-            let labelled = method::entry(&method)?.labelled;
+            let labelled = method::entry(&method)?.capabilities.labelled;
             let spanned = expansion.residual_trace <= SPANNED * expansion.trace;
             let why = match task.labels.filter(|labels| labelled && labels.classes() == found + 1) {
                 Some(_) => "one fewer than classes",

@@ -9,6 +9,11 @@ use std::str::FromStr;
 use serde_json::Value;
 
 use crate::error::{Error, Result};
+use crate::parameter::{Domain, Parameter, numbers};
+
+/// What the declarations of an entry promise; the tests of the registries hold every entry to it.
+const AS_DECLARED: &str = "a value as declared";
+const DEFAULT: &str = "a default is declared";
 
 /// `name` and its fields.
 ///
@@ -98,90 +103,72 @@ impl fmt::Display for Spec {
     }
 }
 
-/// The fields of a spec on their way into an entry of a registry.
+/// The fields of a spec on their way into an entry of a registry, read by what the entry declares: a field that it reads and does
+/// not declare, or declares otherwise, is a mistake in the program.
 pub(crate) struct Fields {
     left: BTreeMap<String, Value>,
-    known: Vec<&'static str>,
+    declared: &'static [Parameter],
+    pub(crate) known: Vec<&'static str>,
 }
 
 impl Fields {
-    pub(crate) fn new(spec: &Spec) -> Fields {
-        Fields { left: spec.fields.clone(), known: Vec::new() }
+    pub(crate) fn new(spec: &Spec, declared: &'static [Parameter]) -> Fields {
+        Fields { left: spec.fields.clone(), declared, known: Vec::new() }
     }
 
-    pub(crate) fn value(&mut self, name: &'static str) -> Option<Value> {
-        self.known.push(name);
-        self.left.remove(name)
+    /// Reads the fields of another entry from here on.
+    pub(crate) fn declare(&mut self, declared: &'static [Parameter]) {
+        self.declared = declared;
     }
 
-    /// A finite number, or the default.
-    pub(crate) fn number(&mut self, name: &'static str, default: f64) -> Result<f64> {
-        match self.value(name) {
-            None => Ok(default),
-            Some(value) => value
-                .as_f64()
-                .filter(|v| v.is_finite())
-                .ok_or_else(|| Error::parameter(name, &value, "a finite number")),
+    /// The value given, or the default.
+    pub(crate) fn value(&mut self, name: &str) -> Result<Option<Value>> {
+        let declared = self.declared.iter().find(|parameter| parameter.name == name);
+        let parameter = declared.unwrap_or_else(|| panic!("{name} is read and not declared"));
+        self.known.push(parameter.name);
+        match self.left.remove(name) {
+            None => Ok(parameter.default.value()),
+            Some(value) if parameter.domain.holds(&value) => Ok(Some(value)),
+            Some(value) => Err(Error::parameter(name, &value, &parameter.domain.to_string())),
         }
     }
 
-    /// A number from 0, if given.
-    pub(crate) fn non_negative(&mut self, name: &'static str) -> Result<Option<f64>> {
-        self.checked(name, "a number from 0", |value| value.as_f64().filter(|v| *v >= 0.0 && v.is_finite()))
+    /// A number, if there is one.
+    pub(crate) fn optional_number(&mut self, name: &str) -> Result<Option<f64>> {
+        Ok(self.value(name)?.map(|value| value.as_f64().expect(AS_DECLARED)))
     }
 
-    /// A number above 0, if given.
-    pub(crate) fn positive(&mut self, name: &'static str) -> Result<Option<f64>> {
-        self.checked(name, "a number above 0", |value| value.as_f64().filter(|v| *v > 0.0 && v.is_finite()))
+    /// A number with a default.
+    pub(crate) fn number(&mut self, name: &str) -> Result<f64> {
+        Ok(self.optional_number(name)?.expect(DEFAULT))
     }
 
-    /// A whole number from 0 to a million, if given; command lines spell it as any number. What is counted takes time, so
-    /// a larger number could only be a mistake.
-    pub(crate) fn count(&mut self, name: &'static str) -> Result<Option<usize>> {
-        let whole = |v: &f64| (0.0..=1e6).contains(v) && v.fract() == 0.0;
-        let expected = "a whole number from 0, at most 1000000";
-        self.checked(name, expected, |value| value.as_f64().filter(whole).map(|v| v as usize))
+    /// A whole number, if there is one.
+    pub(crate) fn optional_count(&mut self, name: &str) -> Result<Option<usize>> {
+        Ok(self.optional_number(name)?.map(|v| v as usize))
     }
 
-    /// One of `names`, the first of them where nothing is said.
-    pub(crate) fn choice(&mut self, name: &'static str, names: &[&'static str]) -> Result<&'static str> {
-        let known = |value: &Value| names.iter().copied().find(|known| value.as_str() == Some(known));
-        Ok(self.checked(name, &names.join(" or "), known)?.unwrap_or(names[0]))
+    /// A whole number with a default.
+    pub(crate) fn count(&mut self, name: &str) -> Result<usize> {
+        Ok(self.optional_count(name)?.expect(DEFAULT))
     }
 
-    /// true or false, or the default.
-    pub(crate) fn boolean(&mut self, name: &'static str, default: bool) -> Result<bool> {
-        Ok(self.checked(name, "true or false", Value::as_bool)?.unwrap_or(default))
+    /// One of the words declared.
+    pub(crate) fn choice(&mut self, name: &str) -> Result<&'static str> {
+        let value = self.value(name)?.expect(DEFAULT);
+        let declared = self.declared.iter().find(|parameter| parameter.name == name);
+        let Some(Domain::Choice(words)) = declared.map(|parameter| parameter.domain) else { panic!("{AS_DECLARED}") };
+        Ok(words.iter().find(|word| value == **word).expect(AS_DECLARED))
     }
 
-    /// One number or several, none below 0, if given: `0.1`, `[0.1, 0.2]`, or `0.1:0.2` on a command line.
-    pub(crate) fn numbers(&mut self, name: &'static str) -> Result<Option<Vec<f64>>> {
-        let all = |value: &Value| -> Option<Vec<f64>> {
-            match value {
-                Value::Array(list) => list.iter().map(Value::as_f64).collect(),
-                Value::String(text) => text.split(':').map(|part| part.parse().ok()).collect(),
-                number => number.as_f64().map(|v| vec![v]),
-            }
-        };
-        let sound = |list: &Vec<f64>| !list.is_empty() && list.iter().all(|v| *v >= 0.0 && v.is_finite());
-        self.checked(name, "a number from 0, or several (0.1:0.2)", |value| all(value).filter(sound))
+    /// true or false.
+    pub(crate) fn boolean(&mut self, name: &str) -> Result<bool> {
+        Ok(self.value(name)?.expect(DEFAULT).as_bool().expect(AS_DECLARED))
     }
 
-    /// Any finite numbers, if given.
-    pub(crate) fn reals(&mut self, name: &'static str) -> Result<Option<Vec<f64>>> {
-        let all = |value: &Value| -> Option<Vec<f64>> {
-            value.as_array()?.iter().map(|v| v.as_f64().filter(|v| v.is_finite())).collect()
-        };
-        self.checked(name, "a list of finite numbers", all)
-    }
-
-    fn checked<T>(
-        &mut self,
-        name: &'static str,
-        expected: &str,
-        read: impl Fn(&Value) -> Option<T>,
-    ) -> Result<Option<T>> {
-        self.value(name).map(|value| read(&value).ok_or_else(|| Error::parameter(name, &value, expected))).transpose()
+    /// One number or several, if there are any.
+    pub(crate) fn optional_numbers(&mut self, name: &str) -> Result<Option<Vec<f64>>> {
+        Ok(self.value(name)?.map(|value| numbers(&value).expect(AS_DECLARED)))
     }
 
     /// Refuses what nobody took.

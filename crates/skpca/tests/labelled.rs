@@ -114,7 +114,7 @@ fn a_positive_factor_is_positive_everywhere_and_a_factor_has_mean_square_one() {
 #[test]
 fn every_base_kernel_and_method_takes_a_factor_and_the_file_brings_it_back() {
     let (points, _) = rings();
-    for base in kernel::KERNELS.iter().filter(|entry| !entry.labelled) {
+    for base in kernel::KERNELS.iter().filter(|entry| !entry.capabilities.labelled) {
         let gamma = if base.name == "sigmoid" { ",gamma=1e-7,coef0=0" } else { "" };
         for method in ["greedy", "expansion", "landmarks", "exact", "l21"] {
             let kernel = format!("conformal,base={}{gamma}", base.name);

@@ -1,46 +1,60 @@
 //! Laws that hold for every method and every kernel of the registries. A new entry is tested by existing.
 
 use skpca::kernel::{self, KERNELS};
-use skpca::method::METHODS;
-use skpca::{Fit, Model, Points, Precision, Scaling, Spec, Study, Target, format, toys};
+use skpca::method::{self, Capabilities, METHODS};
+use skpca::{Domain, Fit, Labels, Model, Points, Precision, Scaling, Spec, Study, Target, format, toys};
 
 /// Every kernel with parameters under which it is positive semi-definite.
 fn kernels() -> Vec<Spec> {
-    let valid = |name: &str| match name {
-        // tanh is nearly linear, and so nearly positive semi-definite, on small arguments only.
-        "sigmoid" => Spec::new(name).with("gamma", 1e-7).with("coef0", 0.0),
+    let valid = |entry: &kernel::Entry| match entry.capabilities {
         // An f in the plane that changes its sign, as learned ones do.
-        "conformal" => Spec::new(name)
+        kernel::Capabilities { labelled: true, .. } => Spec::new(entry.name)
             .with("delta", 0.5)
             .with("constant", 0.5)
             .with("weights", vec![1.0, -1.5])
             .with("vectors", vec![-0.5, 0.2, 0.7, 0.1]),
-        _ => Spec::new(name),
+        // tanh is nearly linear, and so nearly positive semi-definite, on small arguments only.
+        kernel::Capabilities { positive_semidefinite: false, .. } => {
+            Spec::new(entry.name).with("gamma", 1e-7).with("coef0", 0.0)
+        }
+        _ => Spec::new(entry.name),
     };
-    KERNELS.iter().map(|entry| valid(entry.name)).collect()
+    KERNELS.iter().map(valid).collect()
 }
 
 fn methods() -> Vec<Spec> {
-    let plain = METHODS.iter().filter(|entry| !entry.labelled);
-    let mut methods: Vec<Spec> = plain.map(|entry| Spec::new(entry.name)).collect();
+    let all = METHODS.iter().map(|entry| Spec::new(entry.name));
     // The papers' own components, which are not orthonormal.
-    methods.extend(
-        ["l1", "l21", "elastic-net", "threshold", "likelihood"].map(|name| Spec::new(name).with("refit", false)),
-    );
-    methods
+    let own = METHODS.iter().filter(|entry| entry.own_components());
+    all.chain(own.map(|entry| Spec::new(entry.name).with("refit", false))).collect()
+}
+
+/// What the registry knows of a method.
+fn can(method: &Spec) -> Capabilities {
+    method::entry(method).unwrap().capabilities
+}
+
+/// The method that keeps every row, to which others are compared.
+fn reference() -> Spec {
+    let entry = METHODS.iter().find(|entry| entry.capabilities.keeps_all_rows);
+    Spec::new(entry.unwrap().name)
 }
 
 fn cases() -> Vec<(Spec, Spec)> {
     methods().iter().flat_map(|m| kernels().into_iter().map(move |k| (m.clone(), k))).collect()
 }
 
+/// A target for methods that have one.
+fn asked(method: &Spec, target: Target) -> Option<Target> {
+    (!can(method).keeps_all_rows).then_some(target)
+}
+
 fn wish(method: &Spec, kernel: &Spec, m: usize) -> Fit {
-    let target = if method.name == "exact" { None } else { Some(Target::Support(m)) };
     Fit {
         method: method.clone(),
         kernel: kernel.clone(),
         components: Some(2),
-        target,
+        target: asked(method, Target::Support(m)),
         // One of them does not centre unless asked.
         center: Some(true),
         scaling: Scaling::None,
@@ -48,8 +62,21 @@ fn wish(method: &Spec, kernel: &Spec, m: usize) -> Fit {
     }
 }
 
+/// Three classes: as many as two components separate.
+fn labels(points: &Points) -> Labels {
+    Labels::new((0..points.n()).map(|row| 3 * row / points.n())).unwrap()
+}
+
+/// Fits, with labels where the method needs them.
+fn run(fit: &Fit, points: &Points) -> skpca::Result<Model> {
+    match fit.labelled()? {
+        true => fit.run_labelled(points, &labels(points), None, &()),
+        false => fit.run(points, None, &()),
+    }
+}
+
 fn fit(method: &Spec, kernel: &Spec, points: &Points, m: usize) -> Model {
-    wish(method, kernel, m).run(points, None, &()).unwrap_or_else(|error| panic!("{method} {kernel}: {error}"))
+    run(&wish(method, kernel, m), points).unwrap_or_else(|error| panic!("{method} {kernel}: {error}"))
 }
 
 fn bytes(model: &Model) -> Vec<u8> {
@@ -64,8 +91,8 @@ fn supports_are_increasing_and_components_orthonormal() {
     for (method, kernel) in cases() {
         let model = fit(&method, &kernel, &points, 20);
         let parts = model.parts();
-        // One method has points of its own.
-        assert_eq!(parts.rows.is_none(), method.name == "expansion");
+        assert_eq!(parts.rows.is_none(), can(&method).synthetic_points, "{method} {kernel}");
+        assert_eq!(parts.density.is_some(), can(&method).density, "{method} {kernel}");
         let rows = parts.rows.clone().unwrap_or_default();
         assert!(rows.windows(2).all(|w| w[0] < w[1]), "{method} {kernel}");
         for (i, &row) in rows.iter().enumerate() {
@@ -95,14 +122,15 @@ fn supports_are_increasing_and_components_orthonormal() {
 #[test]
 fn a_study_gives_what_separate_fits_give() {
     let points = toys::clusters(4);
+    let labels = labels(&points);
     let clock = || std::time::Duration::ZERO;
     for kernel in kernels() {
-        let study = Study::new(&wish(&Spec::new("exact"), &kernel, 0), &points, None, None, &clock).unwrap();
+        let study = Study::new(&wish(&reference(), &kernel, 0), &points, Some(&labels), None, &clock).unwrap();
         for method in methods() {
             // The second finds what the first has made.
             for target in [Target::Support(7), Target::Fidelity(0.8)] {
-                let target = if method.name == "exact" { None } else { Some(target) };
-                let alone = Fit { target, ..wish(&method, &kernel, 0) }.run(&points, None, &()).unwrap();
+                let target = asked(&method, target);
+                let alone = run(&Fit { target, ..wish(&method, &kernel, 0) }, &points).unwrap();
                 let (shared, _) = study.fit(&method, target, &()).unwrap();
                 assert!(bytes(&shared) == bytes(&alone), "{method} {kernel} {target:?}");
             }
@@ -154,12 +182,16 @@ fn variances_are_those_of_the_features() {
 fn no_method_captures_more_than_exact_and_full_support_captures_as_much() {
     let points = toys::clusters(1);
     for (method, kernel) in cases() {
-        let exact = fit(&Spec::new("exact"), &kernel, &points, 0);
+        let exact = fit(&reference(), &kernel, &points, 0);
         let few = fit(&method, &kernel, &points, 4);
         assert!(few.captured() <= exact.captured() * (1.0 + 1e-9), "{method} {kernel}");
+        // Components that separate classes are not those of largest variance, and their fidelity is that of the span.
+        if can(&method).labelled {
+            continue;
+        }
         assert!((few.parts().fidelity - few.captured() / exact.captured()).abs() < 1e-8, "{method} {kernel}");
         // The likelihood has a maximum with fewer points however small the noise.
-        if method.name == "likelihood" {
+        if can(&method).density {
             continue;
         }
         let all = fit(&method, &kernel, &points, points.n());
@@ -254,10 +286,10 @@ fn permuting_the_rows_permutes_exact_kernel_pca() {
 #[test]
 fn fidelity_asked_for_is_fidelity_held() {
     let points = toys::parabola(9);
-    for entry in METHODS.iter().filter(|entry| entry.name != "exact" && !entry.labelled) {
+    for entry in METHODS.iter().filter(|entry| !entry.capabilities.keeps_all_rows) {
         for fidelity in [0.5, 0.8, 0.9] {
             let fit = Fit { method: Spec::new(entry.name), target: Some(Target::Fidelity(fidelity)), ..Fit::default() };
-            let model = fit.run(&points, None, &()).unwrap();
+            let model = run(&fit, &points).unwrap();
             assert!(model.parts().fidelity >= fidelity, "{}: {}", entry.name, model.parts().fidelity);
         }
     }
@@ -275,6 +307,32 @@ fn with_the_best_components_in_their_span_few_points_hold_much() {
         };
         let sizes = [0.5, 0.9, 0.95, 0.99, 0.999].map(size);
         assert!(sizes.windows(2).all(|w| w[0] <= w[1]) && sizes[4] < 60, "{method}: {sizes:?}");
+    }
+}
+
+#[test]
+fn those_that_have_a_path_give_it_and_others_refuse() {
+    let points = toys::clusters(3);
+    for entry in METHODS {
+        let fit = Fit { method: Spec::new(entry.name), ..Fit::default() };
+        assert_eq!(fit.path(&points, &[0.5, 0.2], &()).is_ok(), entry.capabilities.path, "{}", entry.name);
+    }
+}
+
+#[test]
+fn a_parameter_that_fixes_the_size_leaves_no_room_for_a_target() {
+    let points = toys::clusters(3);
+    for entry in METHODS {
+        for parameter in entry.parameters.iter().filter(|parameter| parameter.domain != Domain::Boolean) {
+            let value = if matches!(parameter.domain, Domain::Count { .. }) { 2.0 } else { 0.5 };
+            let value = parameter.default.value().unwrap_or(value.into());
+            let method = Spec::new(entry.name).with(parameter.name, value);
+            let refused =
+                run(&Fit { target: Some(Target::Support(5)), method: method.clone(), ..Fit::default() }, &points)
+                    .is_err_and(|error| error.to_string().contains("a target or"));
+            assert_eq!(refused, parameter.fixes_size, "{method}");
+            assert_eq!(refused, entry.fixes_size(&method), "{method}");
+        }
     }
 }
 
@@ -316,11 +374,11 @@ fn impossible_requests_are_refused_by_name() {
 #[test]
 fn many_equal_rows_are_refused_not_fitted() {
     let same = Points::new(2, [0.3, 0.7].repeat(1600)).unwrap();
-    for method in METHODS.iter().filter(|entry| !entry.labelled) {
+    for method in METHODS {
         for kernel in ["rbf,gamma=1", "linear", "cosine"] {
             let (method, kernel) = (Spec::new(method.name), kernel.parse().unwrap());
             let fit = Fit { method, kernel, center: Some(true), scaling: Scaling::None, ..Fit::default() };
-            let error = fit.run(&same, None, &()).err().expect("nothing varies").to_string();
+            let error = run(&fit, &same).err().expect("nothing varies").to_string();
             assert!(error.starts_with("there is nothing to fit"), "{} {}: {error}", fit.method, fit.kernel);
         }
     }
@@ -385,7 +443,7 @@ fn odd_tables_end_in_a_sound_model_or_an_error() {
                     let scores = model.score(&points, Precision::Double).unwrap();
                     assert!(scores.iter().all(|s| s.is_finite()), "{case}");
                     assert!(model.parts().fidelity <= 1.0 + 1e-6, "{case}: {}", model.parts().fidelity);
-                    if let Some(Target::Support(m)) = target.filter(|_| fit.method.name != "exact") {
+                    if let Some(Target::Support(m)) = asked(&fit.method, Target::Support(0)).and(target) {
                         assert!(model.m() <= m, "{case}: {}", model.m());
                     }
                 }
@@ -489,7 +547,7 @@ fn score_gradients_agree_with_differences() {
     for (method, kernel) in cases() {
         // Scaled columns: gradients are per unit of the input.
         let fit = Fit { scaling: Scaling::Minmax, ..wish(&method, &kernel, 12) };
-        let model = fit.run(&points, None, &()).unwrap();
+        let model = run(&fit, &points).unwrap();
         let gradient = model.score_gradient(&queries).unwrap();
         let size = gradient.iter().fold(0.0_f64, |m, g| m.max(g.abs()));
         for (at, found) in gradient.iter().enumerate() {

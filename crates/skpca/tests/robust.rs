@@ -73,7 +73,7 @@ fn components_that_a_penalty_empties_are_left_out() {
 #[test]
 fn kernel_values_that_overflow_are_an_error() {
     let points = Points::new(2, vec![1e200, -1e200, 1e200, 1e200, -1e200, 2e200, 0.0, 1.0]).unwrap();
-    for entry in METHODS.iter().filter(|entry| !entry.labelled) {
+    for entry in METHODS.iter().filter(|entry| !entry.capabilities.labelled) {
         let fit = Fit { scaling: Scaling::None, ..fit(entry.name, "sigmoid,gamma=1", 1, None) };
         let error = fit.run(&points, None, &()).err();
         assert!(matches!(error, Some(Error::Overflow { .. })), "{}: {error:?}", entry.name);
@@ -109,7 +109,7 @@ fn no_model_captures_more_than_there_is_under_an_indefinite_kernel() {
     for seed in 0..60 {
         let points = gaussian(2 + seed as usize % 4, 2, seed);
         for kernel in ["sigmoid,gamma=1,coef0=0", "sigmoid,gamma=0.1,coef0=1", "sigmoid,gamma=2,coef0=-1"] {
-            for entry in METHODS.iter().filter(|entry| !entry.labelled) {
+            for entry in METHODS.iter().filter(|entry| !entry.capabilities.labelled) {
                 match fit(entry.name, kernel, 2, None).run(&points, None, &()) {
                     Ok(model) => {
                         models += 1;
@@ -128,7 +128,7 @@ fn no_model_captures_more_than_there_is_under_an_indefinite_kernel() {
 #[test]
 fn everything_there_is_takes_no_longer_than_most_of_it() {
     let points = flowers();
-    for entry in METHODS.iter().filter(|entry| !entry.labelled && entry.name != "exact") {
+    for entry in METHODS.iter().filter(|entry| !entry.capabilities.labelled && entry.name != "exact") {
         let (most, few) = looks(&fit(entry.name, "rbf", 10, Some(Target::Fidelity(0.999))), &points);
         let (all, many) = looks(&fit(entry.name, "rbf", 10, Some(Target::Fidelity(1.0))), &points);
         let (most, all) = (most.unwrap(), all.unwrap());

@@ -295,7 +295,7 @@ pub fn python(recommended: &Recommended) -> String {
     }
     // The bandwidth as it was found, which a rule would find again; what was learned from labels is learned again.
     let labelled = recommended.fit.labelled().unwrap_or(false);
-    let learned = recommended.fit.kernel.name == "conformal";
+    let learned = skpca::kernel::entry(&recommended.fit.kernel).is_ok_and(|entry| entry.capabilities.labelled);
     arguments.push(format!("kernel={}", literal(if learned { &recommended.fit.kernel } else { &parts.kernel })));
     match recommended.case.target {
         Some(Target::Support(m)) => arguments.push(format!("n_support={m}")),

@@ -2,13 +2,13 @@
 
 use std::time::{Duration, Instant};
 
-use skpca::method::METHODS;
+use skpca::method::{self, METHODS};
 use skpca::{Error, Fit, Labels, Model, Points, Spec, Study, Target};
 
 use super::budget::{Budget, Deadline};
 use super::choice::{self, Candidate, Reason};
 use super::judges::Judges;
-use super::{Case, Cell, Data, OWN_SIZE, Plan, Recommended, Skipped, report};
+use super::{Case, Cell, Data, Plan, Recommended, Skipped, keeps_all_rows, report};
 use crate::failure::Failure;
 use crate::memory;
 use crate::progress::Bar;
@@ -55,10 +55,9 @@ impl<'a> Trials<'a> {
     /// Tries every case. The next is always of the method that has taken least time so far, so that slow ones do not keep others
     /// from theirs; methods that have one size come last, exact kernel PCA, the slowest with many rows, last of all.
     pub fn run(&mut self) -> Result<(), Failure> {
-        let own =
-            |method: &&Spec| method.name == "exact" || OWN_SIZE.iter().any(|name| method.to_json().get(name).is_some());
+        let own = |method: &&Spec| method::entry(method).is_ok_and(|entry| entry.fixes_size(method));
         let (mut single, sparse): (Vec<&Spec>, Vec<&Spec>) = self.plan.methods.iter().partition(own);
-        single.sort_by_key(|method| method.name == "exact");
+        single.sort_by_key(|method| keeps_all_rows(method));
         let targets = self.plan.targets(self.points.n());
         let mut queues: Vec<(f64, &Spec, std::vec::IntoIter<Target>)> =
             sparse.into_iter().map(|method| (0.0, method, targets.clone().into_iter())).collect();
@@ -94,8 +93,9 @@ impl<'a> Trials<'a> {
     /// An error only where no case could do better.
     fn fitted(&self, case: &Case) -> Result<Outcome, Failure> {
         let (n, d) = (self.points.n(), self.points.d());
-        if case.method.name == "exact" && n > EXACT_ROWS && !self.plan.named {
-            return Ok(Err(format!("it keeps every row: above {EXACT_ROWS} rows only with --methods exact")));
+        if case.keeps_all_rows() && n > EXACT_ROWS && !self.plan.named {
+            let method = &case.method;
+            return Ok(Err(format!("it keeps every row: above {EXACT_ROWS} rows only with --methods {method}")));
         }
         let needed = self.fit(case).memory(n, d).unwrap_or(0);
         if memory::available().is_some_and(|free| needed > free) {

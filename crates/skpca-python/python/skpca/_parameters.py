@@ -5,8 +5,15 @@ from numbers import Integral, Real
 
 import numpy as np
 
+from . import _spec
+
 SCALINGS = ("none", "standard", "minmax")
-GAMMA_RULES = ("median", "mean", "scale")
+GAMMA_RULES = next(
+    tuple(one["choices"])
+    for entry in _spec.KERNELS.values()
+    for one in entry["parameters"]
+    if one["sklearn"] == "gamma"
+)
 
 
 def is_whole(value, least=1, most=2**63 - 1):

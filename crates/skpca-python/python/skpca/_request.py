@@ -63,7 +63,7 @@ def translated(about):
         "n_components": about["q"],
         "method": method["name"],
         "kernel": bare(about["kernel"]),
-        "n_support": None if method["name"] == "exact" else about["m"],
+        "n_support": None if _spec.METHODS[method["name"]]["keeps_all_rows"] else about["m"],
         "center": about["center"],
         "scaling": about["scaling"],
         "refit": method.get("refit", True),

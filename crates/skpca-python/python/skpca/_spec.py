@@ -5,28 +5,19 @@ from numbers import Integral, Real
 
 from sklearn.utils import check_random_state
 
+from . import _core
+
 # scikit-learn's names that differ from ours.
 ALIASES = {"poly": "polynomial"}
 
-# Which of the estimator's parameters a kernel has.
-KERNELS = {
-    "rbf": ("gamma",),
-    "laplacian": ("gamma",),
-    "polynomial": ("gamma", "degree", "coef0"),
-    "sigmoid": ("gamma", "coef0"),
-}
+# All that the core knows of methods and kernels, by name.
+METHODS = {entry["name"]: entry for entry in json.loads(_core.methods())}
+KERNELS = {entry["name"]: entry for entry in json.loads(_core.kernels())}
 
-# Which of the estimator's parameters a method has, and what they are called there.
-REGRESSION = {"refit": "refit", "tol": "tolerance", "max_iter": "alternations"}
-METHODS = {
-    "l1": REGRESSION,
-    "l21": REGRESSION,
-    "elastic-net": REGRESSION,
-    "threshold": {"refit": "refit"},
-    "likelihood": {"refit": "refit", "tol": "tolerance"},
-    "greedy": {"max_iter": "exchanges"},
-    "expansion": {"max_iter": "steps"},
-}
+
+def known(entry):
+    """The estimator's parameters that an entry of a registry has, and what they are called there."""
+    return {one["sklearn"]: one["name"] for one in entry["parameters"] if one["sklearn"]} if entry else {}
 
 
 def fields(what, value):
@@ -44,30 +35,39 @@ def fields(what, value):
 def kernel(estimator):
     """The kernel; what its dict says goes before `gamma`, `degree` and `coef0`."""
     spec = fields("kernel", estimator.kernel)
-    bearer = spec.get("base", "rbf") if spec["name"] == "conformal" else spec["name"]
-    given = {name: getattr(estimator, name) for name in KERNELS.get(bearer, ())}
+    entry = KERNELS.get(spec["name"])
+    # A kernel made of another one has the parameters of that one.
+    bases = [one for one in entry["parameters"] if one["type"] == "kernel"] if entry else []
+    for base in bases:
+        entry = KERNELS.get(spec.get(base["name"], base["default"]))
+    given = {theirs: getattr(estimator, ours) for ours, theirs in known(entry).items()}
     return {**{name: value for name, value in given.items() if value is not None}, **spec}
 
 
 def method(estimator):
     """The method; what its dict says goes before `refit`, `tol` and `max_iter`."""
     spec = fields("method", estimator.method)
-    known = METHODS.get(spec["name"], {})
+    names = known(METHODS.get(spec["name"]))
     given = {name: getattr(estimator, name) for name in ("refit", "tol", "max_iter")}
     for name in ("tol", "max_iter"):
-        if given[name] is not None and name not in known:
+        if given[name] is not None and name not in names:
             raise ValueError(f"{name} = {given[name]!r}: the method {spec['name']} has no such parameter")
-    return {**{known[name]: value for name, value in given.items() if name in known and value is not None}, **spec}
+    return {**{names[name]: value for name, value in given.items() if name in names and value is not None}, **spec}
 
 
 def labelled(estimator):
     """Whether a fit looks at labels. Asked before parameters are checked, so wrong ones are no error here."""
-    kernel, method = (
-        {"name": value} if isinstance(value, str) else value if isinstance(value, dict) else {}
-        for value in (estimator.kernel, estimator.method)
+    method, kernel = entry_of(METHODS, estimator.method), entry_of(KERNELS, estimator.kernel)
+    learned = (
+        kernel["labelled"] and isinstance(estimator.kernel, dict) and set(kernel["learned"]) & set(estimator.kernel)
     )
-    learns = kernel.get("name") == "conformal" and "weights" not in kernel
-    return learns or method.get("name") == "discriminant"
+    return method["labelled"] or kernel["labelled"] and not learned
+
+
+def entry_of(registry, value):
+    """The entry that a name or a dict names; one that needs no labels where there is none."""
+    name = value.get("name") if isinstance(value, dict) else value
+    return registry.get(name, {"labelled": False}) if isinstance(name, str) else {"labelled": False}
 
 
 def text(what, spec):

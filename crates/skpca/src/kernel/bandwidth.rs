@@ -33,23 +33,11 @@ pub(crate) enum Distance {
 }
 
 impl Bandwidth<'_> {
-    /// Takes `gamma` from the fields: a positive number, or a rule.
-    pub(crate) fn gamma(&self, fields: &mut Fields, default: &'static str, distance: Distance) -> Result<f64> {
-        self.named("gamma", fields, default, distance)
-    }
-
-    /// The same of a field with another name.
-    pub(crate) fn named(
-        &self,
-        name: &'static str,
-        fields: &mut Fields,
-        default: &'static str,
-        distance: Distance,
-    ) -> Result<f64> {
-        let value = fields.value(name).unwrap_or_else(|| Value::from(default));
+    /// Takes a bandwidth from the fields: a positive number, or a rule.
+    pub(crate) fn of(&self, name: &str, fields: &mut Fields, distance: Distance) -> Result<f64> {
+        let value = fields.value(name)?.unwrap_or_default();
         let gamma = match &value {
-            Value::Number(number) => number.as_f64().unwrap_or(f64::NAN),
-            Value::String(rule) if ["median", "mean", "scale"].contains(&rule.as_str()) => {
+            Value::String(rule) => {
                 let points = self
                     .points
                     .ok_or_else(|| Error::parameter(name, rule, "a number where there are no points to look at"))?;
@@ -60,7 +48,7 @@ impl Bandwidth<'_> {
                 }
                 gamma
             }
-            other => return Err(Error::parameter(name, other, "a positive number, median, mean or scale")),
+            number => number.as_f64().unwrap_or(f64::NAN),
         };
         match gamma.is_finite() && gamma > 0.0 {
             true => Ok(gamma),

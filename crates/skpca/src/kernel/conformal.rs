@@ -6,30 +6,60 @@
 use std::sync::Arc;
 
 use super::bandwidth::Bandwidth;
-use super::{Entry, Form, KERNELS, Kernel};
+use super::{Capabilities, Entry, Form, KERNELS, Kernel, entry};
 use crate::error::{Error, Result};
+use crate::parameter::{DefaultValue, Domain, Parameter, Range};
 use crate::points::Points;
 use crate::spec::{Fields, Spec};
 
+/// What is added to the scatter within classes, as a share of its mean, by default.
+const REGULARISATION: f64 = 1e-3;
+/// The first step of the paper's iteration and the number of its steps, by default.
+const RATE: f64 = 0.01;
+const STEPS: usize = 200;
 const NAME: &str = "conformal";
 
 /// Whether a spec wishes for a conformal kernel and leaves f to labels.
 pub(crate) fn is_unlearned(spec: &Spec) -> bool {
-    spec.name == NAME && !spec.fields.contains_key("weights")
+    entry(spec).is_ok_and(|entry| entry.learns(spec))
 }
 
 pub(super) const ENTRY: Entry = Entry {
     name: NAME,
-    about: "f(x) f(z) k(x, z), where f = b₀ + Σ b_n exp(−δ ‖x − v_n‖²) separates labelled classes (Li & Gao); base = rbf \
-            (default) or another kernel, its parameters beside it; delta (as gamma of rbf), solver = exact (default), \
-            positive or iteration, regularisation; rate and rounds of the iteration",
-    labelled: true,
+    summary: "f(x) f(z) k(x, z), where f = b₀ + Σ b_n exp(−δ ‖x − v_n‖²) separates labelled classes; k is the kernel base, \
+              whose parameters stand beside it",
+    source: Some("Amari & Wu 1999; Li & Gao 2011"),
+    parameters: &[
+        Parameter::bandwidth("delta", "median", "δ, found as γ of a kernel of distances"),
+        Parameter::choice(
+            "solver",
+            &["exact", "positive", "iteration"],
+            "how f is found: the best one; the best one that is positive; the gradient steps of the paper",
+        ),
+        Parameter::number(
+            "regularisation",
+            Range::Above(0.0),
+            REGULARISATION,
+            "exact, positive: what is added to the scatter within classes, as a share of its mean",
+        ),
+        Parameter::number("rate", Range::Above(0.0), RATE, "iteration: the length of its first step"),
+        Parameter::count("rounds", 0, STEPS, "iteration: its steps"),
+        BASE,
+    ],
+    learned: &[
+        learned("delta", Domain::Number(Range::Above(0.0)), "δ"),
+        learned("constant", Domain::Number(Range::Any), "b₀"),
+        learned("weights", Domain::Reals, "b_n"),
+        learned("vectors", Domain::Reals, "v_n, one after the other"),
+        BASE,
+    ],
+    capabilities: Capabilities { bounded: false, labelled: true, ..Capabilities::RADIAL },
     build: |fields, bandwidth| {
         let missing = |name| Error::parameter(NAME, format!("no {name}"), "labels to learn f from, or f itself");
-        let delta = fields.positive("delta")?.ok_or_else(|| missing("delta"))?;
-        let constant = fields.number("constant", 0.0)?;
-        let weights = fields.reals("weights")?.ok_or_else(|| missing("weights"))?;
-        let vectors = fields.reals("vectors")?.ok_or_else(|| missing("vectors"))?;
+        let delta = fields.optional_number("delta")?.ok_or_else(|| missing("delta"))?;
+        let constant = fields.optional_number("constant")?.unwrap_or(0.0);
+        let weights = fields.optional_numbers("weights")?.ok_or_else(|| missing("weights"))?;
+        let vectors = fields.optional_numbers("vectors")?.ok_or_else(|| missing("vectors"))?;
         if weights.is_empty() || vectors.is_empty() || vectors.len() % weights.len() != 0 {
             let found = format!("{} numbers for {} weights", vectors.len(), weights.len());
             return Err(Error::parameter("vectors", found, "as many coordinates for each weight"));
@@ -40,11 +70,24 @@ pub(super) const ENTRY: Entry = Entry {
     },
 };
 
+const BASE: Parameter = Parameter {
+    default: DefaultValue::Word("rbf"),
+    ..Parameter::optional("base", Domain::Kernel, "", "k: any kernel that is not learned")
+};
+
+const fn learned(name: &'static str, domain: Domain, help: &'static str) -> Parameter {
+    Parameter::optional(name, domain, "learned from labels", help)
+}
+
 /// The kernel that the field `base` names, with the parameters that the other fields give it.
 pub(crate) fn build_base(fields: &mut Fields, bandwidth: &Bandwidth) -> Result<Arc<dyn Kernel>> {
-    let names: Vec<&'static str> = KERNELS.iter().map(|entry| entry.name).filter(|name| *name != NAME).collect();
-    let name = fields.choice("base", &names)?;
-    let entry = KERNELS.iter().find(|entry| entry.name == name).expect("a name of the registry");
+    let name = fields.value("base")?.unwrap_or_default();
+    let bases = KERNELS.iter().filter(|entry| !entry.capabilities.labelled);
+    let entry = bases.clone().find(|entry| name == entry.name).ok_or_else(|| {
+        let names: Vec<&str> = bases.map(|entry| entry.name).collect();
+        Error::parameter("base", &name, &names.join(" or "))
+    })?;
+    fields.declare(entry.parameters);
     (entry.build)(fields, bandwidth)
 }
 

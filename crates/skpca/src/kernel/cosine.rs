@@ -2,13 +2,18 @@
 
 use std::sync::Arc;
 
-use super::{Entry, Form, Kernel};
+use super::{Capabilities, Entry, Form, Kernel};
 use crate::spec::Spec;
 
-pub(super) const ENTRY: Entry =
-    Entry {
-        name: "cosine", about: "x·z / ‖x‖‖z‖; no parameters", labelled: false, build: |_, _| Ok(Arc::new(Cosine))
-    };
+pub(super) const ENTRY: Entry = Entry {
+    name: "cosine",
+    summary: "x·z / ‖x‖‖z‖",
+    source: None,
+    parameters: &[],
+    learned: &[],
+    capabilities: Capabilities { finite_dimension: true, ..Capabilities::RADIAL },
+    build: |_, _| Ok(Arc::new(Cosine)),
+};
 
 /// Makes the smallest numbers normal ones.
 const LARGER: f64 = 1e100;

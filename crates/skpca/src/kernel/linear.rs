@@ -2,14 +2,17 @@
 
 use std::sync::Arc;
 
-use super::{Entry, Form, Kernel, Outer};
+use super::{Capabilities, Entry, Form, Kernel, Outer};
 use crate::dense::dot;
 use crate::spec::Spec;
 
 pub(super) const ENTRY: Entry = Entry {
     name: "linear",
-    about: "x·z: ordinary PCA; no parameters",
-    labelled: false,
+    summary: "x·z: ordinary PCA",
+    source: None,
+    parameters: &[],
+    learned: &[],
+    capabilities: Capabilities { bounded: false, finite_dimension: true, ..Capabilities::RADIAL },
     build: |_, _| Ok(Arc::new(Linear)),
 };
 

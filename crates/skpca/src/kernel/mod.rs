@@ -8,6 +8,7 @@ pub(crate) mod conformal;
 pub(crate) mod cosine;
 mod laplacian;
 mod linear;
+mod parameters;
 mod polynomial;
 pub(crate) mod rbf;
 mod sigmoid;
@@ -15,11 +16,14 @@ mod sigmoid;
 use std::fmt::Debug;
 use std::sync::Arc;
 
+use serde_json::{Value, json};
+
 pub use bandwidth::Bandwidth;
 pub(crate) use bandwidth::Distance;
 pub use conformal::Conformal;
 
 use crate::error::{Error, Result};
+use crate::parameter::{self, Parameter};
 use crate::points::Points;
 use crate::spec::{Fields, Spec};
 
@@ -99,16 +103,89 @@ pub enum Outer {
 pub struct Entry {
     /// The name users give.
     pub name: &'static str,
-    /// Formula and parameters, for help texts.
-    pub about: &'static str,
-    /// Whether it is learned from labels.
-    pub labelled: bool,
+    /// Its formula, and what is to be known of it.
+    pub summary: &'static str,
+    /// Where it was published.
+    pub source: Option<&'static str>,
+    /// Its parameters.
+    pub parameters: &'static [Parameter],
+    /// The parameters of one that has been learned from labels, as models keep them.
+    pub learned: &'static [Parameter],
+    /// What sets it apart from the others.
+    pub capabilities: Capabilities,
     build: fn(&mut Fields, &Bandwidth) -> Result<Arc<dyn Kernel>>,
+}
+
+/// What a kernel is, with any values of its parameters.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Capabilities {
+    /// Values lie between −1 and 1 ([`Kernel::bounded`]).
+    pub bounded: bool,
+    /// Kernel matrices are positive semi-definite ([`Kernel::positive_semidefinite`]).
+    pub positive_semidefinite: bool,
+    /// Its feature space has finitely many dimensions ([`Kernel::rank`]).
+    pub finite_dimension: bool,
+    /// It is learned from the classes of the rows.
+    pub labelled: bool,
+}
+
+impl Capabilities {
+    /// A kernel like the Gaussian.
+    pub(crate) const RADIAL: Capabilities =
+        Capabilities { bounded: true, positive_semidefinite: true, finite_dimension: false, labelled: false };
+}
+
+impl Entry {
+    /// Its formula and parameters, for help texts.
+    pub fn about(&self) -> String {
+        parameter::about(self.summary, self.source, self.parameters)
+    }
+
+    /// What a kernel is built from: one that is learned, from what was learned.
+    fn declared(&self) -> &'static [Parameter] {
+        if self.capabilities.labelled { self.learned } else { self.parameters }
+    }
+
+    /// Whether a spec leaves something to be learned from labels.
+    pub(crate) fn learns(&self, spec: &Spec) -> bool {
+        self.capabilities.labelled && !self.only_learned().any(|name| spec.fields.contains_key(name))
+    }
+
+    /// The parameters that nobody gives before they are learned.
+    fn only_learned(&self) -> impl Iterator<Item = &'static str> {
+        let given = |parameter: &&Parameter| self.parameters.iter().any(|other| other.name == parameter.name);
+        self.learned.iter().filter(move |parameter| !given(parameter)).map(|parameter| parameter.name)
+    }
+
+    /// All of it, for other languages.
+    pub fn to_json(&self) -> Value {
+        let Capabilities { bounded, positive_semidefinite, finite_dimension, labelled } = self.capabilities;
+        json!({
+            "name": self.name,
+            "summary": self.summary,
+            "source": self.source,
+            "parameters": self.parameters.iter().map(Parameter::to_json).collect::<Vec<_>>(),
+            "learned": self.only_learned().collect::<Vec<_>>(),
+            "bounded": bounded,
+            "positive_semidefinite": positive_semidefinite,
+            "finite_dimension": finite_dimension,
+            "labelled": labelled,
+        })
+    }
 }
 
 /// Every kernel there is.
 pub const KERNELS: &[Entry] =
     &[rbf::ENTRY, laplacian::ENTRY, polynomial::ENTRY, sigmoid::ENTRY, linear::ENTRY, cosine::ENTRY, conformal::ENTRY];
+
+/// The line of the registry that `spec` names.
+pub fn entry(spec: &Spec) -> Result<&'static Entry> {
+    KERNELS.iter().find(|entry| entry.name == spec.name).ok_or_else(|| Error::Unknown {
+        what: "kernel",
+        name: spec.name.clone(),
+        valid: KERNELS.iter().map(|entry| entry.name.to_string()).collect(),
+    })
+}
 
 /// Builds the kernel that `spec` names; rules such as `gamma=median` look at `points`.
 pub fn build(spec: &Spec, points: &Points, seed: u64) -> Result<Arc<dyn Kernel>> {
@@ -126,12 +203,8 @@ pub(crate) fn build_resolved(spec: &Spec) -> Result<Arc<dyn Kernel>> {
 
 /// Builds the kernel that `spec` names, for points of any width.
 pub(crate) fn build_with(spec: &Spec, bandwidth: &Bandwidth) -> Result<Arc<dyn Kernel>> {
-    let entry = KERNELS.iter().find(|entry| entry.name == spec.name).ok_or_else(|| Error::Unknown {
-        what: "kernel",
-        name: spec.name.clone(),
-        valid: KERNELS.iter().map(|entry| entry.name.to_string()).collect(),
-    })?;
-    let mut fields = Fields::new(spec);
+    let entry = entry(spec)?;
+    let mut fields = Fields::new(spec, entry.declared());
     let kernel = (entry.build)(&mut fields, bandwidth)?;
     fields.finish("kernel parameter")?;
     Ok(kernel)
@@ -142,7 +215,7 @@ impl Entry {
     /// A kernel over points like these; one that is learned from labels is given an f that changes its sign.
     pub(crate) fn example(&self, points: &Points) -> Arc<dyn Kernel> {
         let mut spec = Spec::new(self.name);
-        if self.labelled {
+        if self.capabilities.labelled {
             let vectors = [points.row(0), points.row(points.n() - 1)].concat();
             spec = spec.with("delta", 0.1).with("constant", 0.5);
             spec = spec.with("weights", vec![1.5, -2.0]).with("vectors", vectors);
@@ -154,6 +227,7 @@ impl Entry {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::toys;
 
     #[test]
     fn unknown_names_list_the_valid_ones() {
@@ -171,6 +245,70 @@ mod tests {
         assert_eq!(message("rbf,gamma=-1"), "gamma = -1: expected a positive number");
         assert_eq!(message("rbf,gamma=wide"), "gamma = \"wide\": expected a positive number, median, mean or scale");
         assert_eq!(message("polynomial,degree=2.5"), "degree = 2.5: expected a whole number from 1 to 64");
+    }
+
+    #[test]
+    fn entries_read_the_parameters_that_they_declare_and_no_others() {
+        let points = toys::clusters(0);
+        let bandwidth = Bandwidth { points: Some(&points), seed: 0 };
+        for entry in KERNELS.iter().filter(|entry| !entry.capabilities.labelled) {
+            let declared: Vec<&str> = entry.parameters.iter().map(|parameter| parameter.name).collect();
+            let defaults = entry.parameters.iter().filter_map(|p| Some((p.name, p.default.value()?)));
+            let spec = defaults.fold(Spec::new(entry.name), |spec, (name, value)| spec.with(name, value));
+            let mut fields = Fields::new(&spec, entry.parameters);
+            (entry.build)(&mut fields, &bandwidth).unwrap();
+            assert_eq!(fields.known, declared, "{}", entry.name);
+            let valid = if declared.is_empty() { vec!["nothing (it has no parameters)"] } else { declared };
+            let error = build(&Spec::new(entry.name).with("nonsense", 1), &points, 0).unwrap_err();
+            let expected = format!("unknown kernel parameter 'nonsense': expected one of {}", valid.join(", "));
+            assert_eq!(error.to_string(), expected, "{}", entry.name);
+        }
+    }
+
+    #[test]
+    fn declared_values_are_accepted_and_others_refused() {
+        let points = toys::clusters(0);
+        for entry in KERNELS.iter().filter(|entry| !entry.capabilities.labelled) {
+            for parameter in entry.parameters {
+                let with = |value| build(&Spec::new(entry.name).with(parameter.name, value), &points, 0);
+                let (inside, outside) = parameter.domain.examples();
+                for value in inside {
+                    assert!(with(value.clone()).is_ok(), "{} {} {value}", entry.name, parameter.name);
+                }
+                for value in outside {
+                    let error = with(value.clone()).unwrap_err();
+                    assert!(matches!(error, Error::Parameter { .. }), "{} {} {value}", entry.name, parameter.name);
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn a_learned_kernel_reads_what_it_declares() {
+        let points = Points::new(2, vec![0.0, 1.0, 2.0, 0.5, 1.0, 3.0]).unwrap();
+        for entry in KERNELS.iter().filter(|entry| entry.capabilities.labelled) {
+            let spec = entry.example(&points).spec();
+            assert!(entry.learns(&Spec::new(entry.name)) && !entry.learns(&spec), "{}", entry.name);
+            let mut fields = Fields::new(&spec, entry.learned);
+            (entry.build)(&mut fields, &Bandwidth { points: None, seed: 0 }).unwrap();
+            let own = fields.known.iter().filter(|name| entry.learned.iter().any(|p| p.name == **name));
+            assert_eq!(own.count(), entry.learned.len(), "{}: {:?}", entry.name, fields.known);
+        }
+    }
+
+    #[test]
+    fn capabilities_are_those_of_the_kernels() {
+        let points = Points::new(2, vec![0.0, 1.0, 2.0, 0.5, 1.0, 3.0]).unwrap();
+        for entry in KERNELS {
+            let kernel = entry.example(&points);
+            let found = Capabilities {
+                bounded: kernel.bounded(),
+                positive_semidefinite: kernel.positive_semidefinite(),
+                finite_dimension: kernel.rank(2) < usize::MAX,
+                labelled: kernel.conformal().is_some(),
+            };
+            assert_eq!(entry.capabilities, found, "{}", entry.name);
+        }
     }
 
     #[test]

@@ -3,27 +3,29 @@
 use std::sync::Arc;
 
 use super::bandwidth::Distance;
-use super::{Entry, Form, Kernel, Outer};
+use super::parameters::{GAMMA_OF_PRODUCTS, coef0};
+use super::{Capabilities, Entry, Form, Kernel, Outer};
 use crate::dense::dot;
-use crate::error::Error;
+use crate::parameter::{Domain, Parameter, Range};
 use crate::spec::Spec;
 
 pub(super) const ENTRY: Entry = Entry {
     name: "polynomial",
-    about: "(γ x·z + coef0)^degree; gamma = scale (default), median, mean or a number, degree = 3, coef0 = 1",
-    labelled: false,
+    summary: "(γ x·z + coef0)^degree",
+    source: None,
+    parameters: &[GAMMA_OF_PRODUCTS, DEGREE, coef0(Range::From(0.0))],
+    learned: &[],
+    capabilities: Capabilities { bounded: false, finite_dimension: true, ..Capabilities::RADIAL },
     build: |fields, bandwidth| {
-        let gamma = bandwidth.gamma(fields, "scale", Distance::Squared)?;
-        let degree = fields.number("degree", 3.0)?;
-        if degree.fract() != 0.0 || !(1.0..=64.0).contains(&degree) {
-            return Err(Error::parameter("degree", degree, "a whole number from 1 to 64"));
-        }
-        let coef0 = fields.number("coef0", 1.0)?;
-        if coef0 < 0.0 {
-            return Err(Error::parameter("coef0", coef0, "a number not below zero"));
-        }
-        Ok(Arc::new(Polynomial { gamma, degree: degree as i32, coef0 }))
+        let gamma = bandwidth.of("gamma", fields, Distance::Squared)?;
+        let degree = fields.count("degree")? as i32;
+        Ok(Arc::new(Polynomial { gamma, degree, coef0: fields.number("coef0")? }))
     },
+};
+
+const DEGREE: Parameter = Parameter {
+    domain: Domain::Count { least: 1, most: 64 },
+    ..Parameter::count("degree", 1, 3, "the power").as_sklearn("degree")
 };
 
 #[derive(Debug)]

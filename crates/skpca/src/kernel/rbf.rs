@@ -3,17 +3,18 @@
 use std::sync::Arc;
 
 use super::bandwidth::Distance;
-use super::{Entry, Form, Kernel};
+use super::parameters::GAMMA;
+use super::{Capabilities, Entry, Form, Kernel};
 use crate::spec::Spec;
 
 pub(super) const ENTRY: Entry = Entry {
     name: "rbf",
-    about: "exp(−γ ‖x − z‖²); gamma = median (default), mean, scale or a number",
-    labelled: false,
-    build: |fields, bandwidth| {
-        let gamma = bandwidth.gamma(fields, "median", Distance::Squared)?;
-        Ok(Arc::new(Rbf { gamma }))
-    },
+    summary: "exp(−γ ‖x − z‖²)",
+    source: None,
+    parameters: &[GAMMA],
+    learned: &[],
+    capabilities: Capabilities::RADIAL,
+    build: |fields, bandwidth| Ok(Arc::new(Rbf { gamma: bandwidth.of("gamma", fields, Distance::Squared)? })),
 };
 
 #[derive(Debug)]

@@ -3,18 +3,22 @@
 use std::sync::Arc;
 
 use super::bandwidth::Distance;
-use super::{Entry, Form, Kernel, Outer};
+use super::parameters::{GAMMA_OF_PRODUCTS, coef0};
+use super::{Capabilities, Entry, Form, Kernel, Outer};
 use crate::dense::dot;
+use crate::parameter::Range;
 use crate::spec::Spec;
 
 pub(super) const ENTRY: Entry = Entry {
     name: "sigmoid",
-    about: "tanh(γ x·z + coef0); gamma = scale (default), median, mean or a number, coef0 = 1; not always valid",
-    labelled: false,
+    summary: "tanh(γ x·z + coef0): not always valid",
+    source: None,
+    parameters: &[GAMMA_OF_PRODUCTS, coef0(Range::Any)],
+    learned: &[],
+    capabilities: Capabilities { bounded: false, positive_semidefinite: false, ..Capabilities::RADIAL },
     build: |fields, bandwidth| {
-        let gamma = bandwidth.gamma(fields, "scale", Distance::Squared)?;
-        let coef0 = fields.number("coef0", 1.0)?;
-        Ok(Arc::new(Sigmoid { gamma, coef0 }))
+        let gamma = bandwidth.of("gamma", fields, Distance::Squared)?;
+        Ok(Arc::new(Sigmoid { gamma, coef0: fields.number("coef0")? }))
     },
 };
 

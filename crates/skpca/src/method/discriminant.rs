@@ -11,13 +11,14 @@
 use faer::{Mat, MatRef};
 
 use super::greedy::Greedy;
-use super::{COMPONENTS, Entry, Method, Report, Size, Solution, Task};
+use super::{COMPONENTS, Capabilities, Entry, Method, Report, Size, Solution, Task};
 use crate::blocks;
 use crate::dense;
 use crate::eigen::{Accuracy, top};
 use crate::error::{Error, Result};
 use crate::gram::Basis;
 use crate::labels::Labels;
+use crate::parameter::{Parameter, Range};
 use crate::points::Points;
 use crate::spec::Spec;
 
@@ -30,11 +31,18 @@ const NOTHING_WITHIN: &str = "no class varies within itself: any direction separ
 
 pub(super) const ENTRY: Entry = Entry {
     name: "discriminant",
-    about: "needs --label: directions that separate the classes, in the span of the points that greedy chooses; support and \
-            fidelity are asked of that span; regularisation",
-    labelled: true,
+    summary: "needs labels: directions that separate the classes, in the span of the points that greedy chooses; support \
+              and fidelity are asked of that span",
+    source: "Li & Gao 2011",
+    parameters: &[Parameter::number(
+        "regularisation",
+        Range::Above(0.0),
+        REGULARISATION,
+        "what is added to the scatter within classes, as a share of its mean",
+    )],
+    capabilities: Capabilities { labelled: true, ..Capabilities::NONE },
     build: |fields| {
-        let regularisation = fields.positive("regularisation")?.unwrap_or(REGULARISATION);
+        let regularisation = fields.number("regularisation")?;
         Ok(Box::new(Discriminant { regularisation, points: Greedy::of_all_variance() }))
     },
 };

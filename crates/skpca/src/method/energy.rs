@@ -21,11 +21,15 @@ use std::collections::BTreeSet;
 use faer::Mat;
 
 use self::features::Features;
+use super::parameters::{BY_TARGET, RANK};
 use super::search;
-use super::{DEPENDENT, Entry, Method, NO_VARIANCE, Report, Size, Solution, Support, Target, Task, usual_rank};
+use super::{
+    Capabilities, DEPENDENT, Entry, Method, NO_VARIANCE, Report, Size, Solution, Support, Target, Task, usual_rank,
+};
 use crate::dense;
 use crate::eigen::{Accuracy, top};
 use crate::error::{Error, Result};
+use crate::parameter::{Domain, Parameter, Range};
 use crate::spec::Spec;
 use crate::spectrum::{Expansion, SPANNING};
 use crate::watch::check;
@@ -35,21 +39,33 @@ const SLACK: f64 = 1e-12;
 
 pub(super) const ENTRY: Entry = Entry {
     name: "energy",
-    about: "the points farthest from the mean, until they hold enough of the variance; alpha (share that may be lost), \
-            split (half or sharp), rank",
-    labelled: false,
+    summary: "the points farthest from the mean, until they hold enough of the variance",
+    source: "Zhang, Wang & Ma 2010",
+    parameters: &[ALPHA, SPLIT, RANK],
+    capabilities: Capabilities::NONE,
     build: |fields| {
-        let alpha = fields.non_negative("alpha")?;
-        if let Some(alpha) = alpha.filter(|alpha| *alpha >= 1.0) {
-            return Err(Error::parameter("alpha", alpha, "a number from 0 and below 1"));
-        }
-        let split = match fields.choice("split", &["half", "sharp"])? {
+        let alpha = fields.optional_number("alpha")?;
+        let split = match fields.choice("split")? {
             "half" => Split::Half,
             _ => Split::Sharp,
         };
-        Ok(Box::new(Energy { alpha, split, rank: fields.count("rank")? }))
+        Ok(Box::new(Energy { alpha, split, rank: fields.optional_count("rank")? }))
     },
 };
+
+const ALPHA: Parameter = Parameter::optional(
+    "alpha",
+    Domain::Number(Range::Below(0.0, 1.0)),
+    BY_TARGET,
+    "the share of the variance that may be lost",
+)
+.fixing_size();
+
+const SPLIT: Parameter = Parameter::choice(
+    "split",
+    &["half", "sharp"],
+    "half: half of alpha for points, half for components, as in the paper; sharp: the bound is alpha itself",
+);
 
 /// How α is shared between points and components.
 #[derive(Clone, Copy, Debug, PartialEq)]

@@ -4,7 +4,7 @@
 //! K̃ u = λ u,   a = u / √λ,   1ᵀa = 0     so  Σ a_i φ(x_i) is the same with centred and uncentred atoms
 //! ```
 
-use super::{DEPENDENT, Entry, Method, Report, Size, Solution, Support, Target, Task};
+use super::{Capabilities, DEPENDENT, Entry, Method, Report, Size, Solution, Support, Target, Task};
 use crate::eigen::{Accuracy, KernelOperator, kernel_memory, top_of_kernel};
 use crate::error::{Error, Result};
 use crate::factor::diagonal;
@@ -13,8 +13,10 @@ use crate::spectrum::Expansion;
 
 pub(super) const ENTRY: Entry = Entry {
     name: "exact",
-    about: "kernel PCA with every point kept: the reference; no parameters",
-    labelled: false,
+    summary: "kernel PCA with every point kept: the reference",
+    source: "Schölkopf, Smola & Müller 1998",
+    parameters: &[],
+    capabilities: Capabilities { keeps_all_rows: true, ..Capabilities::NONE },
     build: |_| Ok(Box::new(Exact)),
 };
 

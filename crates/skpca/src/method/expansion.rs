@@ -28,7 +28,7 @@ use super::plane::Plane;
 use super::{DEPENDENT, Entry, Method, Report, Size, Solution, Support, Target, Task};
 use crate::dense::{self, dot};
 use crate::eigen::{Accuracy, top};
-use crate::error::{Error, Result};
+use crate::error::Result;
 use crate::factor::diagonal;
 use crate::gradient::{Anchors, Values};
 use crate::gram::stretches;
@@ -78,18 +78,22 @@ const SPARE: f64 = 1e-9;
 
 pub(super) const ENTRY: Entry = Entry {
     name: "expansion",
-    about: "points that are moved until their span captures most, the smallest models (Li & Gao); steps (of the optimiser, at \
-            most), restarts (from other k-means centres), rows (seen while points move)",
-    labelled: false,
+    summary: "points that are moved until their span captures most: the smallest models",
+    source: "Li & Gao 2011",
+    parameters: {
+        use crate::parameter::Parameter;
+        &[
+            Parameter::count("steps", 0, STEPS, "steps of the optimiser at most").as_sklearn("max_iter"),
+            Parameter::count("restarts", 0, 0, "more starts, from other k-means centres; the best is kept"),
+            Parameter::count("rows", 2, ROWS, "rows that are seen while points move"),
+        ]
+    },
+    capabilities: super::Capabilities { synthetic_points: true, ..super::Capabilities::NONE },
     build: |fields| {
-        let rows = fields.count("rows")?.unwrap_or(ROWS);
-        if rows < 2 {
-            return Err(Error::parameter("rows", rows, "a whole number from 2"));
-        }
         Ok(Box::new(Free {
-            steps: fields.count("steps")?.unwrap_or(STEPS),
-            rows,
-            restarts: fields.count("restarts")?.unwrap_or(0),
+            steps: fields.count("steps")?,
+            restarts: fields.count("restarts")?,
+            rows: fields.count("rows")?,
         }))
     },
 };

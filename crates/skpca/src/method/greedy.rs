@@ -52,14 +52,27 @@ const EXCHANGES: usize = 10;
 
 pub(super) const ENTRY: Entry = Entry {
     name: "greedy",
-    about: "rows that gain most, one after the other, then exchanged while that helps (Li & Gao); gain (leading, trace or \
-            top), exchanges (passes at most), rank",
-    labelled: false,
+    summary: "rows that gain most, one after the other, then exchanged while that helps",
+    source: "Li & Gao 2011",
+    parameters: {
+        use crate::parameter::Parameter;
+        &[
+            Parameter::choice(
+                "gain",
+                &["leading", "trace", "top"],
+                "leading: what the leading q eigenvectors hold; trace: all variance; top: what q components in the span gain",
+            ),
+            Parameter::count("exchanges", 0, EXCHANGES, "passes in which each point may be exchanged for a better one")
+                .as_sklearn("max_iter"),
+            super::parameters::RANK,
+        ]
+    },
+    capabilities: super::Capabilities::NONE,
     build: |fields| {
         Ok(Box::new(Greedy {
-            gain: fields.choice("gain", &["leading", "trace", "top"])?,
-            exchanges: fields.count("exchanges")?.unwrap_or(EXCHANGES),
-            rank: fields.count("rank")?,
+            gain: fields.choice("gain")?,
+            exchanges: fields.count("exchanges")?,
+            rank: fields.optional_count("rank")?,
         }))
     },
 };

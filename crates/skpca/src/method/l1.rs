@@ -4,13 +4,18 @@
 //! ½‖F̃(P − V)‖² + λ/2 ‖V‖² + Σ_k λ₁ₖ ‖a_k‖₁        ridge = λ, penalty = λ₁ (one number, or one a component)
 //! ```
 
-use super::Entry;
-use super::regression::{Kind, Regression};
+use super::parameters::{RANK, REFIT};
+use super::regression::{ALTERNATIONS, FRACTION, Kind, PENALTY, RIDGE, Regression, TOLERANCE};
+use super::{Capabilities, Entry};
+use crate::parameter::Parameter;
 
 pub(super) const ENTRY: Entry = Entry {
     name: "l1",
-    about: "sparse regression on the components (Wang & Tanaka), points of its own for each; ridge, penalty (one, or one a \
-            component: 0.1:0.2), fraction, sequential, alternations, refit, tolerance, rank",
-    labelled: false,
+    summary: "sparse regression on the components, points of its own for each",
+    source: "Wang & Tanaka 2019",
+    parameters: &[RIDGE, PENALTY, FRACTION, SEQUENTIAL, ALTERNATIONS, REFIT, TOLERANCE, RANK],
+    capabilities: Capabilities { path: true, ..Capabilities::NONE },
     build: |fields| Regression::build(Kind::L1, fields),
 };
+
+const SEQUENTIAL: Parameter = Parameter::boolean("sequential", false, "one component after the other");

@@ -4,13 +4,15 @@
 //! ½‖F̃(P − V)‖² + λ/2 ‖V‖² + μ Σ_i ‖a_i‖           ridge = λ, penalty = μ
 //! ```
 
-use super::Entry;
-use super::regression::{Kind, Regression};
+use super::parameters::{RANK, REFIT};
+use super::regression::{ALTERNATIONS, FRACTION, Kind, PENALTY, RIDGE, Regression, TOLERANCE};
+use super::{Capabilities, Entry};
 
 pub(super) const ENTRY: Entry = Entry {
     name: "l21",
-    about: "group-sparse regression on the components (Wang & Tanaka), one set of points for all; ridge, penalty, fraction, \
-            alternations, refit, tolerance, rank",
-    labelled: false,
+    summary: "group-sparse regression on the components, one set of points for all",
+    source: "Wang & Tanaka 2019",
+    parameters: &[RIDGE, PENALTY, FRACTION, ALTERNATIONS, REFIT, TOLERANCE, RANK],
+    capabilities: Capabilities { path: true, ..Capabilities::NONE },
     build: |fields| Regression::build(Kind::L21, fields),
 };

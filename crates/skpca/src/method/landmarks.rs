@@ -14,7 +14,7 @@ use std::sync::Arc;
 use faer::Mat;
 
 use super::search;
-use super::{DEPENDENT, Entry, Method, Report, Size, Solution, Support, Target, Task};
+use super::{Capabilities, DEPENDENT, Entry, Method, Report, Size, Solution, Support, Target, Task};
 use crate::blocks;
 use crate::eigen::{Accuracy, top};
 use crate::error::Result;
@@ -37,8 +37,10 @@ const JUDGES_A_POINT: usize = 4;
 
 pub(super) const ENTRY: Entry = Entry {
     name: "landmarks",
-    about: "randomly pivoted Nyström points and the best components in their span; no parameters",
-    labelled: false,
+    summary: "randomly pivoted Nyström points and the best components in their span",
+    source: "Chen, Epperly, Tropp & Webber 2023",
+    parameters: &[],
+    capabilities: Capabilities::NONE,
     build: |_| Ok(Box::new(Landmarks)),
 };
 

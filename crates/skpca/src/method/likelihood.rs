@@ -16,14 +16,16 @@
 use faer::Mat;
 
 use super::active::root;
+use super::parameters::{BY_TARGET, RANK, REFIT};
 use super::search::search;
 use super::shared::Principal;
 use super::weights::{self, State};
-use super::{Entry, Method, Report, Size, Solution, Support, Target, Task, usual_rank};
+use super::{Capabilities, Entry, Method, Report, Size, Solution, Support, Target, Task, usual_rank};
 use crate::dense;
 use crate::error::{Error, Result};
 use crate::factor::{Factor, gram};
 use crate::model::Density;
+use crate::parameter::{Domain, Parameter, Range};
 use crate::spec::Spec;
 use crate::spectrum::Expansion;
 
@@ -40,12 +42,13 @@ const NUDGES: usize = 20;
 
 pub(super) const ENTRY: Entry = Entry {
     name: "likelihood",
-    about: "maximum likelihood of a Gaussian whose covariance is noise and few weighted points, uncentred unless asked; \
-            noise (σ²) or fraction (of the largest useful noise), refit, tolerance, rank",
-    labelled: false,
+    summary: "maximum likelihood of a Gaussian whose covariance is noise and few weighted points, uncentred unless asked",
+    source: "Tipping 2001",
+    parameters: &[NOISE, FRACTION, REFIT, STOP, RANK],
+    capabilities: Capabilities { uncentred: true, density: true, ..Capabilities::NONE },
     build: |fields| {
-        let mut noise = fields.positive("noise")?.map(Noise::Given);
-        if let Some(share) = fields.positive("fraction")? {
+        let mut noise = fields.optional_number("noise")?.map(Noise::Given);
+        if let Some(share) = fields.optional_number("fraction")? {
             if noise.is_some() {
                 return Err(Error::parameter("fraction", share, "this or noise, not both"));
             }
@@ -53,12 +56,27 @@ pub(super) const ENTRY: Entry = Entry {
         }
         Ok(Box::new(Likelihood {
             noise,
-            refit: fields.boolean("refit", true)?,
-            tolerance: fields.positive("tolerance")?.unwrap_or(TOLERANCE),
-            rank: fields.count("rank")?,
+            refit: fields.boolean("refit")?,
+            tolerance: fields.number("tolerance")?,
+            rank: fields.optional_count("rank")?,
         }))
     },
 };
+
+const NOISE: Parameter =
+    Parameter::optional("noise", Domain::Number(Range::Above(0.0)), BY_TARGET, "σ²; the smaller, the more points")
+        .fixing_size();
+
+const FRACTION: Parameter = Parameter::optional(
+    "fraction",
+    Domain::Number(Range::Above(0.0)),
+    BY_TARGET,
+    "the noise as a share of the largest useful one",
+)
+.fixing_size();
+
+const STOP: Parameter =
+    Parameter::number("tolerance", Range::Above(0.0), TOLERANCE, "when to stop: the largest |ρ − 1|").as_sklearn("tol");
 
 #[derive(Clone, Copy, Debug, PartialEq)]
 enum Noise {
@@ -87,10 +105,6 @@ impl Method for Likelihood {
         let t = dense::diagonal(values);
         let problem = weights::Problem::new(factor, values, task.watch);
         Path { method: self, task, factor, t, captured, problem }.run()
-    }
-
-    fn center(&self) -> bool {
-        false
     }
 
     fn memory(&self, size: &Size) -> usize {

@@ -17,6 +17,7 @@ mod l1;
 mod l21;
 mod landmarks;
 mod likelihood;
+mod parameters;
 mod plane;
 mod polar;
 mod reach;
@@ -34,6 +35,7 @@ use std::rc::Rc;
 use std::sync::Arc;
 
 use faer::{Mat, MatRef};
+use serde_json::{Value, json};
 
 use crate::dense;
 use crate::eigen::{Accuracy, Pairs, above_rounding, top};
@@ -42,6 +44,7 @@ use crate::factor::{Factor, Stop, gram};
 use crate::kernel::Kernel;
 use crate::labels::Labels;
 use crate::model::Density;
+use crate::parameter::{self, Parameter};
 use crate::points::Points;
 use crate::reference::Reference;
 use crate::spec::{Fields, Spec};
@@ -102,11 +105,6 @@ pub(crate) trait Method: Debug + Send + Sync {
     /// Numbers of points, up to `most`, and the fidelity of each along the method's path, if it has one.
     fn fidelities(&self, _task: &Task, _most: usize) -> Result<Option<Vec<(usize, f64)>>> {
         Ok(None)
-    }
-
-    /// Whether features are centred where nothing is said.
-    fn center(&self) -> bool {
-        true
     }
 
     /// Bytes that a fit needs beside the data, for the target given.
@@ -358,11 +356,80 @@ pub(crate) const DEPENDENT: &str = "the others depend on them";
 pub struct Entry {
     /// The name users give.
     pub name: &'static str,
-    /// What it does and its parameters, for help texts.
-    pub about: &'static str,
-    /// Whether it needs labels.
-    pub labelled: bool,
+    /// What it does, in a line.
+    pub summary: &'static str,
+    /// Where it was published.
+    pub source: &'static str,
+    /// Its parameters.
+    pub parameters: &'static [Parameter],
+    /// What sets it apart from the others.
+    pub capabilities: Capabilities,
     build: fn(&mut Fields) -> Result<Box<dyn Method>>,
+}
+
+/// What a method does that others do not.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Capabilities {
+    /// It keeps every row, and takes no target.
+    pub keeps_all_rows: bool,
+    /// Its points are no rows of the data.
+    pub synthetic_points: bool,
+    /// It needs the classes of the rows, and its components separate them.
+    pub labelled: bool,
+    /// It leaves features uncentred by default.
+    pub uncentred: bool,
+    /// It has solutions along a path of penalties ([`crate::Fit::path`]).
+    pub path: bool,
+    /// Its models know the likelihood of new rows.
+    pub density: bool,
+}
+
+impl Capabilities {
+    /// A method that chooses rows, like most.
+    pub(crate) const NONE: Capabilities = Capabilities {
+        keeps_all_rows: false,
+        synthetic_points: false,
+        labelled: false,
+        uncentred: false,
+        path: false,
+        density: false,
+    };
+}
+
+impl Entry {
+    /// What it does and which parameters it has, for help texts.
+    pub fn about(&self) -> String {
+        parameter::about(self.summary, Some(self.source), self.parameters)
+    }
+
+    /// Whether it has components of its own, which `refit=false` keeps.
+    pub fn own_components(&self) -> bool {
+        self.parameters.contains(&parameters::REFIT)
+    }
+
+    /// Whether a spec of it says itself how many points are kept, so that no target can be asked for.
+    pub fn fixes_size(&self, spec: &Spec) -> bool {
+        let fixed = |parameter: &Parameter| parameter.fixes_size && spec.fields.contains_key(parameter.name);
+        self.capabilities.keeps_all_rows || self.parameters.iter().any(fixed)
+    }
+
+    /// All of it, for other languages.
+    pub fn to_json(&self) -> Value {
+        let Capabilities { keeps_all_rows, synthetic_points, labelled, uncentred, path, density } = self.capabilities;
+        json!({
+            "name": self.name,
+            "summary": self.summary,
+            "source": self.source,
+            "parameters": self.parameters.iter().map(Parameter::to_json).collect::<Vec<_>>(),
+            "keeps_all_rows": keeps_all_rows,
+            "synthetic_points": synthetic_points,
+            "labelled": labelled,
+            "uncentred": uncentred,
+            "path": path,
+            "density": density,
+            "own_components": self.own_components(),
+        })
+    }
 }
 
 /// Every method there is.
@@ -381,7 +448,7 @@ pub const METHODS: &[Entry] = &[
 ];
 
 /// The line of the registry that `spec` names.
-pub(crate) fn entry(spec: &Spec) -> Result<&'static Entry> {
+pub fn entry(spec: &Spec) -> Result<&'static Entry> {
     METHODS.iter().find(|entry| entry.name == spec.name).ok_or_else(|| Error::Unknown {
         what: "method",
         name: spec.name.clone(),
@@ -392,8 +459,52 @@ pub(crate) fn entry(spec: &Spec) -> Result<&'static Entry> {
 /// Builds the method that `spec` names.
 pub(crate) fn build(spec: &Spec) -> Result<Box<dyn Method>> {
     let entry = entry(spec)?;
-    let mut fields = Fields::new(spec);
+    let mut fields = Fields::new(spec, entry.parameters);
     let method = (entry.build)(&mut fields)?;
     fields.finish("method parameter")?;
     Ok(method)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// The names that an entry reads from a spec.
+    fn read(entry: &Entry, spec: &Spec) -> Vec<&'static str> {
+        let mut fields = Fields::new(spec, entry.parameters);
+        (entry.build)(&mut fields).unwrap_or_else(|error| panic!("{spec}: {error}"));
+        fields.known
+    }
+
+    #[test]
+    fn entries_read_the_parameters_that_they_declare_and_no_others() {
+        for entry in METHODS {
+            let declared: Vec<&str> = entry.parameters.iter().map(|parameter| parameter.name).collect();
+            let defaults = entry.parameters.iter().filter_map(|p| Some((p.name, p.default.value()?)));
+            let spec = defaults.fold(Spec::new(entry.name), |spec, (name, value)| spec.with(name, value));
+            assert_eq!(read(entry, &spec), declared, "{}", entry.name);
+            build(&spec).unwrap_or_else(|error| panic!("{spec}: {error}"));
+            let error = build(&Spec::new(entry.name).with("nonsense", 1)).unwrap_err();
+            let valid = if declared.is_empty() { vec!["nothing (it has no parameters)"] } else { declared };
+            let expected = format!("unknown method parameter 'nonsense': expected one of {}", valid.join(", "));
+            assert_eq!(error.to_string(), expected, "{}", entry.name);
+        }
+    }
+
+    #[test]
+    fn declared_values_are_accepted_and_others_refused() {
+        for entry in METHODS {
+            for parameter in entry.parameters {
+                let with = |value| build(&Spec::new(entry.name).with(parameter.name, value));
+                let (inside, outside) = parameter.domain.examples();
+                for value in inside {
+                    assert!(with(value.clone()).is_ok(), "{} {} {value}", entry.name, parameter.name);
+                }
+                for value in outside {
+                    let error = with(value.clone()).unwrap_err();
+                    assert_eq!(error, Error::parameter(parameter.name, &value, &parameter.domain.to_string()));
+                }
+            }
+        }
+    }
 }

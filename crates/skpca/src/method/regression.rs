@@ -11,16 +11,18 @@ use faer::Mat;
 use serde_json::Value;
 
 use super::alternation::{Alternation, Ridge, Scheme, Shape, State};
+use super::parameters::BY_TARGET;
 use super::search::{Found, TRIALS, search};
 use super::space::{FactorSpace, KernelSpace, Space, Vectors};
 use super::twins::Twins;
-use super::{Method, Report, Size, Solution, Support, Target, Task, usual_rank};
+use super::{Method, Report, Size, Solution, Support, Target, Task, entry, usual_rank};
 use crate::error::{Error, Result};
+use crate::parameter::{Domain, Parameter, Range};
 use crate::spec::{Fields, Spec};
 use crate::spectrum::Expansion;
 
 /// Default ridge, as a share of the largest eigenvalue (times the mean `k(x, x)` for a ridge on coefficients).
-const RIDGE: f64 = 1e-3;
+const RIDGE_SHARE: f64 = 1e-3;
 /// Relative duality gap.
 const GAP: f64 = 1e-6;
 /// P-steps at most.
@@ -34,6 +36,36 @@ const NUDGES: usize = 20;
 
 /// A fidelity above this leaves no room for a penalty.
 const ALL: f64 = 1.0 - 1e-9;
+
+pub(super) const RIDGE: Parameter = Parameter::optional(
+    "ridge",
+    Domain::Number(Range::From(0.0)),
+    "1e-3 times the largest eigenvalue",
+    "λ/2 times the squared norm in feature space is added",
+);
+
+pub(super) const PENALTY: Parameter = Parameter::optional(
+    "penalty",
+    Domain::Numbers,
+    BY_TARGET,
+    "what a coefficient costs; several as 0.1:0.2, one per component",
+)
+.fixing_size();
+
+pub(super) const FRACTION: Parameter = Parameter::optional(
+    "fraction",
+    Domain::Number(Range::From(0.0)),
+    BY_TARGET,
+    "the penalty as a share of the largest useful one",
+)
+.fixing_size();
+
+pub(super) const ALTERNATIONS: Parameter =
+    Parameter::count("alternations", 0, ROUNDS, "P-steps at most; 0 keeps P at the leading eigenvectors")
+        .as_sklearn("max_iter");
+
+pub(super) const TOLERANCE: Parameter =
+    Parameter::number("tolerance", Range::Above(0.0), GAP, "when to stop: a relative duality gap").as_sklearn("tol");
 
 /// Which of the three it is.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -82,32 +114,29 @@ impl Regression {
     }
 
     fn new(kind: Kind, fields: &mut Fields) -> Result<Regression> {
-        let mut ridge = fields.non_negative("ridge")?;
-        let mut penalty = fields.numbers("penalty")?.map(Penalty::Given);
-        if let Some(share) = fields.non_negative("fraction")? {
+        let mut ridge = fields.optional_number("ridge")?;
+        let mut penalty = fields.optional_numbers("penalty")?.map(Penalty::Given);
+        if let Some(share) = fields.optional_number("fraction")? {
             refuse_both("fraction", share, penalty.is_some())?;
             penalty = Some(Penalty::Fraction(share));
         }
         if kind == Kind::ElasticNet
-            && let Some(ratio) = fields.non_negative("l1_ratio")?
+            && let Some(ratio) = fields.optional_number("l1_ratio")?
         {
             refuse_both("l1_ratio", ratio, penalty.is_some() || ridge.is_some())?;
-            if ratio > 1.0 {
-                return Err(Error::parameter("l1_ratio", ratio, "a number from 0 to 1"));
-            }
             // Das: λ₁ = ρ, λ = (1 − ρ)/2 with the loss ‖K(α − β)‖², which is twice ours.
             (ridge, penalty) = (Some((1.0 - ratio) / 2.0), Some(Penalty::Given(vec![ratio])));
         }
-        let sequential = kind == Kind::L1 && fields.boolean("sequential", false)?;
+        let sequential = kind == Kind::L1 && fields.boolean("sequential")?;
         Ok(Regression {
             kind,
             ridge,
             penalty,
             sequential,
-            rounds: fields.count("alternations")?.unwrap_or(ROUNDS),
-            refit: fields.boolean("refit", true)?,
-            gap: fields.positive("tolerance")?.unwrap_or(GAP),
-            rank: fields.count("rank")?,
+            rounds: fields.count("alternations")?,
+            refit: fields.boolean("refit")?,
+            gap: fields.number("tolerance")?,
+            rank: fields.optional_count("rank")?,
         })
     }
 }
@@ -152,8 +181,8 @@ impl Regression {
     /// From the leading eigenpairs.
     fn path<'a>(&'a self, task: &'a Task, space: &'a dyn Space, values: Vec<f64>, vectors: Vectors) -> Path<'a> {
         let ridge = self.ridge.unwrap_or_else(|| match self.kind {
-            Kind::ElasticNet => RIDGE * values[0] * space.trace() / space.n() as f64,
-            _ => RIDGE * values[0],
+            Kind::ElasticNet => RIDGE_SHARE * values[0] * space.trace() / space.n() as f64,
+            _ => RIDGE_SHARE * values[0],
         });
         let (shape, ridge_of): (Shape, fn(f64) -> Ridge) = match self.kind {
             Kind::L1 => (Shape::Entries, Ridge::Features),
@@ -214,7 +243,7 @@ pub(crate) fn steps(spec: &Spec, task: &Task, shares: &[f64]) -> Result<Vec<Step
     let kind =
         kind.ok_or_else(|| Error::parameter("method", &spec.name, "l1, l21 or elastic-net: others have no path"))?;
     task.refuse_target("a path")?;
-    let method = Regression::new(kind, &mut Fields::new(spec))?;
+    let method = Regression::new(kind, &mut Fields::new(spec, entry(spec)?.parameters))?;
     if method.penalty.is_some() {
         return Err(Error::parameter("method", spec, "no penalty of its own: a path has several"));
     }

@@ -8,10 +8,12 @@
 
 use faer::Mat;
 
+use super::parameters::{BY_TARGET, REFIT};
 use super::search;
 use super::shared::Scattered;
-use super::{Entry, Method, Report, Size, Solution, Support, Target, Task};
+use super::{Capabilities, Entry, Method, Report, Size, Solution, Support, Target, Task};
 use crate::error::{Error, Result};
+use crate::parameter::{Domain, Parameter};
 use crate::spec::Spec;
 use crate::spectrum::Expansion;
 
@@ -22,16 +24,15 @@ const MOST: usize = 1000;
 
 pub(super) const ENTRY: Entry = Entry {
     name: "threshold",
-    about: "baseline: each component of kernel PCA keeps its largest coefficients; keep (a component), refit",
-    labelled: false,
-    build: |fields| {
-        let (keep, refit) = (fields.count("keep")?, fields.boolean("refit", true)?);
-        match keep {
-            Some(0) => Err(Error::parameter("keep", 0, "a whole number from 1")),
-            _ => Ok(Box::new(Threshold { keep, refit })),
-        }
-    },
+    summary: "baseline: each component of kernel PCA keeps its largest coefficients",
+    source: "Das, Golatkar & Awate 2018",
+    parameters: &[KEEP, REFIT],
+    capabilities: Capabilities::NONE,
+    build: |fields| Ok(Box::new(Threshold { keep: fields.optional_count("keep")?, refit: fields.boolean("refit")? })),
 };
+
+const KEEP: Parameter =
+    Parameter::optional("keep", Domain::from(1), BY_TARGET, "coefficients that each component keeps").fixing_size();
 
 #[derive(Debug)]
 struct Threshold {

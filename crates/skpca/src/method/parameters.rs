@@ -1,0 +1,20 @@
+//! Parameters that several methods have.
+
+use crate::parameter::{Domain, Parameter};
+
+/// What a parameter that fixes the size is without a value.
+pub(super) const BY_TARGET: &str = "found for the size or fidelity asked for";
+
+pub(super) const REFIT: Parameter = Parameter::boolean(
+    "refit",
+    true,
+    "true: the best components in the span of the chosen points; false: the method's own",
+)
+.as_sklearn("refit");
+
+pub(super) const RANK: Parameter = Parameter::optional(
+    "rank",
+    Domain::from(0),
+    "all up to 1000 rows, then 500 or fewer",
+    "columns of the factor that stands for the kernel matrix",
+);

@@ -1,0 +1,301 @@
+//! What the registries know of a parameter: its values, its default and what it does.
+//!
+//! Specs are read by these declarations ([`Fields`](crate::spec::Fields)), and help texts, `skpca compare` and the bindings are made
+//! from them: what an entry accepts and what is said of it cannot differ.
+
+use std::fmt;
+
+use serde_json::{Value, json};
+
+/// A parameter of a method or a kernel.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Parameter {
+    /// As users write it.
+    pub name: &'static str,
+    /// The values it may have.
+    pub domain: Domain,
+    /// Its value where none is given.
+    pub default: DefaultValue,
+    /// What it does, in a line.
+    pub help: &'static str,
+    /// The parameter of scikit-learn's estimators that means the same.
+    pub sklearn: Option<&'static str>,
+    /// Whether it decides how many points are kept, so that no size or fidelity can be asked for beside it.
+    pub fixes_size: bool,
+}
+
+/// The values that a parameter may have.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub enum Domain {
+    /// A finite number.
+    Number(Range),
+    /// A whole number between two others, both included; command lines spell it as any number.
+    #[allow(missing_docs)]
+    Count { least: usize, most: usize },
+    /// true or false.
+    Boolean,
+    /// One of these words.
+    Choice(&'static [&'static str]),
+    /// A positive number, or the name of a rule that finds one.
+    Bandwidth,
+    /// One number or several, none below 0: `0.1`, `[0.1, 0.2]`, or `0.1:0.2` on a command line.
+    Numbers,
+    /// A list of finite numbers.
+    Reals,
+    /// The name of another kernel, whose parameters stand beside this one.
+    Kernel,
+}
+
+/// An interval of finite numbers.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub enum Range {
+    /// All of them.
+    Any,
+    /// This number and those above it.
+    From(f64),
+    /// Those above this number.
+    Above(f64),
+    /// From the first to the second, both included.
+    Between(f64, f64),
+    /// From the first, and below the second.
+    Below(f64, f64),
+}
+
+/// The value of a parameter that is not given.
+#[derive(Clone, Copy, Debug, PartialEq)]
+#[allow(missing_docs)] // values of the domains of the same names
+pub enum DefaultValue {
+    Number(f64),
+    Count(usize),
+    Boolean(bool),
+    Word(&'static str),
+    /// No value of its own: what happens instead.
+    Unset(&'static str),
+}
+
+/// The rules for a bandwidth.
+pub(crate) const RULES: [&str; 3] = ["median", "mean", "scale"];
+/// What is counted takes time or memory, so a larger number could only be a mistake.
+const MANY: usize = 1_000_000;
+
+impl Parameter {
+    /// A parameter without a default: `otherwise` is what happens where it is not given.
+    pub(crate) const fn optional(
+        name: &'static str,
+        domain: Domain,
+        otherwise: &'static str,
+        help: &'static str,
+    ) -> Parameter {
+        Parameter { name, domain, default: DefaultValue::Unset(otherwise), help, sklearn: None, fixes_size: false }
+    }
+
+    pub(crate) const fn number(name: &'static str, range: Range, default: f64, help: &'static str) -> Parameter {
+        let default = DefaultValue::Number(default);
+        Parameter { default, ..Parameter::optional(name, Domain::Number(range), "", help) }
+    }
+
+    pub(crate) const fn count(name: &'static str, least: usize, default: usize, help: &'static str) -> Parameter {
+        let default = DefaultValue::Count(default);
+        Parameter { default, ..Parameter::optional(name, Domain::from(least), "", help) }
+    }
+
+    pub(crate) const fn boolean(name: &'static str, default: bool, help: &'static str) -> Parameter {
+        let default = DefaultValue::Boolean(default);
+        Parameter { default, ..Parameter::optional(name, Domain::Boolean, "", help) }
+    }
+
+    /// One of some words, by default the first of them.
+    pub(crate) const fn choice(name: &'static str, words: &'static [&'static str], help: &'static str) -> Parameter {
+        let default = DefaultValue::Word(words[0]);
+        Parameter { default, ..Parameter::optional(name, Domain::Choice(words), "", help) }
+    }
+
+    /// A bandwidth that the rule `default` finds.
+    pub(crate) const fn bandwidth(name: &'static str, default: &'static str, help: &'static str) -> Parameter {
+        let default = DefaultValue::Word(default);
+        Parameter { default, ..Parameter::optional(name, Domain::Bandwidth, "", help) }
+    }
+
+    /// The same, known to scikit-learn under this name.
+    pub(crate) const fn as_sklearn(self, name: &'static str) -> Parameter {
+        Parameter { sklearn: Some(name), ..self }
+    }
+
+    /// The same, and it decides how many points are kept.
+    pub(crate) const fn fixing_size(self) -> Parameter {
+        Parameter { fixes_size: true, ..self }
+    }
+
+    /// All that is known of it; `default` is null where there is no value but a text.
+    pub fn to_json(&self) -> Value {
+        json!({
+            "name": self.name,
+            "type": self.domain.name(),
+            "values": self.domain.to_string(),
+            "choices": self.domain.choices(),
+            "default": self.default.value(),
+            "default_text": self.default.to_string(),
+            "help": self.help,
+            "sklearn": self.sklearn,
+            "fixes_size": self.fixes_size,
+        })
+    }
+}
+
+impl Domain {
+    /// Whole numbers from `least`.
+    pub(crate) const fn from(least: usize) -> Domain {
+        Domain::Count { least, most: MANY }
+    }
+
+    /// In one word.
+    fn name(&self) -> &'static str {
+        match self {
+            Domain::Number(_) => "number",
+            Domain::Count { .. } => "count",
+            Domain::Boolean => "boolean",
+            Domain::Choice(_) => "choice",
+            Domain::Bandwidth => "bandwidth",
+            Domain::Numbers => "numbers",
+            Domain::Reals => "reals",
+            Domain::Kernel => "kernel",
+        }
+    }
+
+    /// The words it may be.
+    fn choices(&self) -> &[&'static str] {
+        match self {
+            Domain::Choice(words) => words,
+            Domain::Bandwidth => &RULES,
+            _ => &[],
+        }
+    }
+
+    /// Whether a value lies in it. A bandwidth that is a number, and the name of a kernel, are looked at where they are used.
+    pub(crate) fn holds(&self, value: &Value) -> bool {
+        match self {
+            Domain::Number(range) => value.as_f64().is_some_and(|v| range.holds(v)),
+            Domain::Count { least, most } => {
+                value.as_f64().is_some_and(|v| v.fract() == 0.0 && (*least as f64..=*most as f64).contains(&v))
+            }
+            Domain::Boolean => value.is_boolean(),
+            Domain::Choice(_) => value.as_str().is_some_and(|word| self.choices().contains(&word)),
+            Domain::Bandwidth => value.is_number() || value.as_str().is_some_and(|rule| RULES.contains(&rule)),
+            Domain::Numbers => {
+                numbers(value).is_some_and(|list| !list.is_empty() && list.iter().all(|v| Range::From(0.0).holds(*v)))
+            }
+            Domain::Reals => value.is_array() && numbers(value).is_some_and(|list| list.iter().all(|v| v.is_finite())),
+            Domain::Kernel => value.is_string(),
+        }
+    }
+}
+
+impl Range {
+    fn holds(&self, v: f64) -> bool {
+        v.is_finite()
+            && match *self {
+                Range::Any => true,
+                Range::From(least) => v >= least,
+                Range::Above(bound) => v > bound,
+                Range::Between(least, most) => (least..=most).contains(&v),
+                Range::Below(least, bound) => (least..bound).contains(&v),
+            }
+    }
+}
+
+/// A number, a list of them, or several between colons.
+pub(crate) fn numbers(value: &Value) -> Option<Vec<f64>> {
+    match value {
+        Value::Array(list) => list.iter().map(Value::as_f64).collect(),
+        Value::String(text) => text.split(':').map(|part| part.parse().ok()).collect(),
+        number => number.as_f64().map(|v| vec![v]),
+    }
+}
+
+impl DefaultValue {
+    /// As a spec has it.
+    pub fn value(&self) -> Option<Value> {
+        match *self {
+            DefaultValue::Number(v) => Some(Value::from(v)),
+            DefaultValue::Count(v) => Some(Value::from(v)),
+            DefaultValue::Boolean(v) => Some(Value::from(v)),
+            DefaultValue::Word(v) => Some(Value::from(v)),
+            DefaultValue::Unset(_) => None,
+        }
+    }
+}
+
+impl fmt::Display for Domain {
+    /// What is expected, in error messages and help.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Domain::Number(range) => write!(f, "{range}"),
+            Domain::Count { least, most: MANY } => write!(f, "a whole number from {least}, at most {MANY}"),
+            Domain::Count { least, most } => write!(f, "a whole number from {least} to {most}"),
+            Domain::Boolean => write!(f, "true or false"),
+            Domain::Choice(words) => write!(f, "{}", words.join(" or ")),
+            Domain::Bandwidth => write!(f, "a positive number, median, mean or scale"),
+            Domain::Numbers => write!(f, "a number from 0, or several (0.1:0.2)"),
+            Domain::Reals => write!(f, "a list of finite numbers"),
+            Domain::Kernel => write!(f, "the name of another kernel"),
+        }
+    }
+}
+
+impl fmt::Display for Range {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Range::Any => write!(f, "a finite number"),
+            Range::From(least) => write!(f, "a number from {least}"),
+            Range::Above(bound) => write!(f, "a number above {bound}"),
+            Range::Between(least, most) => write!(f, "a number from {least} to {most}"),
+            Range::Below(least, bound) => write!(f, "a number from {least} and below {bound}"),
+        }
+    }
+}
+
+impl fmt::Display for DefaultValue {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            DefaultValue::Number(v) if *v != 0.0 && v.abs() < 0.01 => write!(f, "{v:e}"),
+            DefaultValue::Number(v) => write!(f, "{v}"),
+            DefaultValue::Count(v) => write!(f, "{v}"),
+            DefaultValue::Boolean(v) => write!(f, "{v}"),
+            DefaultValue::Word(text) | DefaultValue::Unset(text) => write!(f, "{text}"),
+        }
+    }
+}
+
+/// What an entry is and which parameters it has, for help texts.
+pub(crate) fn about(summary: &str, source: Option<&str>, parameters: &[Parameter]) -> String {
+    let source = source.map_or(String::new(), |source| format!(" ({source})"));
+    let with_default = |p: &Parameter| match p.default {
+        DefaultValue::Unset(_) => p.name.to_string(),
+        value => format!("{} = {value}", p.name),
+    };
+    let parameters: Vec<String> = parameters.iter().map(with_default).collect();
+    let list = if parameters.is_empty() { "no parameters".to_string() } else { parameters.join(", ") };
+    format!("{summary}{source}; {list}")
+}
+
+#[cfg(test)]
+impl Domain {
+    /// Values that lie in it, and some that do not.
+    pub(crate) fn examples(&self) -> (Vec<Value>, Vec<Value>) {
+        let outside = |range: &Range| match *range {
+            Range::Any => json!("much"),
+            Range::Above(bound) => json!(bound),
+            Range::From(least) | Range::Between(least, _) | Range::Below(least, _) => json!(least - 1.0),
+        };
+        match self {
+            Domain::Number(range) => (vec![json!(0.5)], vec![outside(range), json!("x")]),
+            Domain::Count { least, most } => (vec![json!(least), json!(2.0)], vec![json!(2.5), json!(most + 1)]),
+            Domain::Boolean => (vec![json!(true), json!(false)], vec![json!(1), json!("yes")]),
+            Domain::Choice(words) => (words.iter().map(|word| json!(word)).collect(), vec![json!("x"), json!(1)]),
+            Domain::Bandwidth => (vec![json!("mean"), json!(0.5)], vec![json!("x"), json!(0.0), json!(true)]),
+            Domain::Numbers => (vec![json!(0.5), json!([0.5, 1]), json!("0.5:1")], vec![json!(-1), json!([])]),
+            Domain::Reals => (vec![json!([1.0, -1.0])], vec![json!(1), json!(["x"])]),
+            Domain::Kernel => (vec![json!("rbf")], vec![json!(1), json!("x")]),
+        }
+    }
+}
