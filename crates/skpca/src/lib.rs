@@ -89,7 +89,7 @@ pub use gram::{Basis, Precision, Weights, multiply_adds};
 pub use labels::Labels;
 pub use method::{Report, Step, Target};
 pub use model::{Density, Model, Parts, Scores};
-pub use points::Points;
+pub use points::{Points, Rows, Values};
 pub use random::Random;
 pub use request::Request;
 pub use spec::Spec;
