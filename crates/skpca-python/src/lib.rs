@@ -6,14 +6,14 @@ mod threads;
 
 use std::path::PathBuf;
 
-use numpy::ndarray::Array2;
-use numpy::{IntoPyArray, PyArray1, PyArray2};
+use numpy::ndarray::{Array2, Dimension};
+use numpy::{IntoPyArray, PyArray, PyArray1, PyArray2, PyArrayMethods};
 use pyo3::exceptions::{PyTypeError, PyValueError};
 use pyo3::prelude::*;
 use pyo3::types::{PyBool, PyBytes, PyDict};
-use skpca::{Basis, Error, Fit, Labels, Points, Precision, Spec, Target, Watch, format};
+use skpca::{Basis, Error, Fit, Labels, Points, Precision, Rows, Spec, Target, Watch, format};
 
-use crate::arrays::{Classes, Table, Vector};
+use crate::arrays::{Classes, Queries, Table, Vector};
 
 fn value_error(error: impl std::fmt::Display) -> PyErr {
     PyValueError::new_err(error.to_string())
@@ -58,21 +58,28 @@ const LITTLE_WORK: usize = 1 << 19;
 struct Model(skpca::Model);
 
 impl Model {
-    /// What `work` finds of the rows of x by a product of their kernel values with `columns` columns. Few rows are not worth
-    /// a change of threads, which takes ten times as long as they do.
-    fn pass(
+    /// What `work` makes of the rows of x by a product of their kernel values with `columns` columns: a new array of `shape`.
+    /// Few rows are not worth a change of threads, which takes ten times as long as they do.
+    ///
+    /// The memory is numpy's, which asks for large pages: the system hands out small ones more slowly than we fill them.
+    fn pass<'py, D: Dimension>(
         &self,
-        py: Python<'_>,
-        x: &Table,
+        x: &Queries<'py>,
         columns: usize,
-        work: impl FnOnce(Points) -> Result<Vec<f64>, Error> + Send,
-    ) -> PyResult<Vec<f64>> {
-        let cost = x.values().len().max(x.rows() * columns).saturating_mul(2 * self.0.m());
-        if x.rows() > FEW_ROWS || x.values().len() > FEW_VALUES || cost > LITTLE_WORK {
-            return compute_of(py, x, work);
+        out: Bound<'py, PyArray<f64, D>>,
+        work: impl FnOnce(Rows, &mut [f64]) -> Result<(), Error> + Send,
+    ) -> PyResult<Bound<'py, PyArray<f64, D>>> {
+        let ((rows, width), values) = (x.shape(), x.values());
+        let mut room = out.try_readwrite()?;
+        let to = room.as_slice_mut()?;
+        let work = || work(Rows::new(width, values)?, to);
+        let cost = rows * width.max(columns).saturating_mul(2 * self.0.m());
+        match rows > FEW_ROWS || rows * width > FEW_VALUES || cost > LITTLE_WORK {
+            true => compute(out.py(), work)?,
+            false => out.py().detach(work).map_err(value_error)?,
         }
-        let (width, values) = (x.columns(), x.values());
-        py.detach(|| work(Points::new(width, values)?)).map_err(value_error)
+        drop(room);
+        Ok(out)
     }
 }
 
@@ -80,23 +87,31 @@ impl Model {
 impl Model {
     /// Features of the rows of x.
     #[pyo3(signature = (x, single = false))]
-    fn transform<'py>(&self, py: Python<'py>, x: Table<'py>, single: bool) -> PyResult<Bound<'py, PyArray2<f64>>> {
-        let out = self.pass(py, &x, self.0.q(), |points| self.0.transform(&points, precision(single)))?;
-        rows(py, out, self.0.q())
+    fn transform<'py>(&self, py: Python<'py>, x: Queries<'py>, single: bool) -> PyResult<Bound<'py, PyArray2<f64>>> {
+        let out = PyArray2::zeros(py, (x.shape().0, self.0.q()), false);
+        self.pass(&x, self.0.q(), out, |rows, out| self.0.transform_into(rows, precision(single), out))
     }
 
     /// Novelty scores of the rows of x, higher is more novel.
     #[pyo3(signature = (x, single = false))]
-    fn score<'py>(&self, py: Python<'py>, x: Table<'py>, single: bool) -> PyResult<Bound<'py, PyArray1<f64>>> {
-        let out = self.pass(py, &x, self.0.q() + 1, |points| self.0.score(&points, precision(single)))?;
-        Ok(out.into_pyarray(py))
+    fn score<'py>(&self, py: Python<'py>, x: Queries<'py>, single: bool) -> PyResult<Bound<'py, PyArray1<f64>>> {
+        let out = PyArray1::zeros(py, x.shape().0, false);
+        self.pass(&x, self.0.q() + 1, out, |rows, out| self.0.score_into(rows, precision(single), out))
     }
 
     /// Log-likelihood of the rows of x; models of the method likelihood only.
     #[pyo3(signature = (x, single = false))]
-    fn log_likelihood<'py>(&self, py: Python<'py>, x: Table<'py>, single: bool) -> PyResult<Bound<'py, PyArray1<f64>>> {
-        let out = self.pass(py, &x, self.0.m() + 1, |points| self.0.log_likelihood(&points, precision(single)))?;
-        Ok(out.into_pyarray(py))
+    fn log_likelihood<'py>(
+        &self,
+        py: Python<'py>,
+        x: Queries<'py>,
+        single: bool,
+    ) -> PyResult<Bound<'py, PyArray1<f64>>> {
+        let out = PyArray1::zeros(py, x.shape().0, false);
+        self.pass(&x, self.0.m() + 1, out, |rows, out| {
+            out.copy_from_slice(&self.0.log_likelihood(rows, precision(single))?);
+            Ok(())
+        })
     }
 
     /// How the score of each row of x changes with each of its inputs.
