@@ -9,7 +9,7 @@ import os
 import statistics
 import sys
 
-NAMES = ("transform", "exact", "landmarks", "expansion", "million", "energy")
+NAMES = ("transform", "small", "exact", "landmarks", "expansion", "million", "energy")
 
 
 def arguments():
