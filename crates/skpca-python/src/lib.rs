@@ -7,7 +7,7 @@ mod threads;
 use std::path::PathBuf;
 
 use numpy::ndarray::{Array2, Dimension};
-use numpy::{IntoPyArray, PyArray, PyArray1, PyArray2, PyArrayMethods};
+use numpy::{Element, IntoPyArray, PyArray, PyArray1, PyArray2, PyArrayMethods};
 use pyo3::exceptions::{PyTypeError, PyValueError};
 use pyo3::prelude::*;
 use pyo3::types::{PyBool, PyBytes, PyDict};
@@ -58,17 +58,17 @@ const LITTLE_WORK: usize = 1 << 19;
 struct Model(skpca::Model);
 
 impl Model {
-    /// What `work` makes of the rows of x by a product of their kernel values with `columns` columns: a new array of `shape`.
+    /// What `work` makes of the rows of x by a product of their kernel values with `columns` columns, in `out`.
     /// Few rows are not worth a change of threads, which takes ten times as long as they do.
     ///
     /// The memory is numpy's, which asks for large pages: the system hands out small ones more slowly than we fill them.
-    fn pass<'py, D: Dimension>(
+    fn pass<'py, T: Element, D: Dimension>(
         &self,
         x: &Queries<'py>,
         columns: usize,
-        out: Bound<'py, PyArray<f64, D>>,
-        work: impl FnOnce(Rows, &mut [f64]) -> Result<(), Error> + Send,
-    ) -> PyResult<Bound<'py, PyArray<f64, D>>> {
+        out: Bound<'py, PyArray<T, D>>,
+        work: impl FnOnce(Rows, &mut [T]) -> Result<(), Error> + Send,
+    ) -> PyResult<Bound<'py, PyArray<T, D>>> {
         let ((rows, width), values) = (x.shape(), x.values());
         let mut room = out.try_readwrite()?;
         let to = room.as_slice_mut()?;
@@ -85,11 +85,18 @@ impl Model {
 
 #[pymethods]
 impl Model {
-    /// Features of the rows of x.
+    /// Features of the rows of x; where x is of type float32 and single is set, so are they.
     #[pyo3(signature = (x, single = false))]
-    fn transform<'py>(&self, py: Python<'py>, x: Queries<'py>, single: bool) -> PyResult<Bound<'py, PyArray2<f64>>> {
-        let out = PyArray2::zeros(py, (x.shape().0, self.0.q()), false);
-        self.pass(&x, self.0.q(), out, |rows, out| self.0.transform_into(rows, precision(single), out))
+    fn transform<'py>(&self, py: Python<'py>, x: Queries<'py>, single: bool) -> PyResult<Bound<'py, PyAny>> {
+        let (q, precision) = (self.0.q(), precision(single));
+        let shape = (x.shape().0, q);
+        if single && matches!(x, Queries::Single(_)) {
+            let out = PyArray2::zeros(py, shape, false);
+            let out = self.pass(&x, q, out, |rows, out| self.0.transform_into_single(rows, precision, out))?;
+            return Ok(out.into_any());
+        }
+        let out = PyArray2::zeros(py, shape, false);
+        Ok(self.pass(&x, q, out, |rows, out| self.0.transform_into(rows, precision, out))?.into_any())
     }
 
     /// Novelty scores of the rows of x, higher is more novel.

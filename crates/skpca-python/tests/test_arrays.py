@@ -230,6 +230,14 @@ def test_float32_is_read_as_it_is(entry):
     np.testing.assert_array_equal(TABLES[entry](strided), TABLES[entry](x.astype(np.float64)))
 
 
+def test_float32_features_are_float32_in_single():
+    x = WHOLE.astype(np.float32)
+    single = MODEL.transform(x, single=True)
+    assert single.dtype == np.float32
+    np.testing.assert_array_equal(single, MODEL.transform(x.astype(np.float64), single=True).astype(np.float32))
+    assert MODEL.transform(x).dtype == MODEL.transform(x.astype(np.float64), single=True).dtype == np.float64
+
+
 def test_masked_classes_and_features_are_refused():
     masked = np.ma.array(LABELS, mask=LABELS > 0)
     with pytest.raises(ValueError, match="y are masked"):

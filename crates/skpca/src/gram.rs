@@ -95,13 +95,17 @@ impl Source for Points<'_> {
 }
 
 /// What a pass makes of a block of rows and their products: `out`, some numbers a row.
-pub(crate) trait Finish: Fn(&Points, &[f64], &mut [f64]) + Sync {}
-impl<F: Fn(&Points, &[f64], &mut [f64]) + Sync> Finish for F {}
+pub(crate) trait Finish<T>: Fn(&Points, &[f64], &mut [T]) + Sync {}
+impl<T, F: Fn(&Points, &[f64], &mut [T]) + Sync> Finish<T> for F {}
 
 /// Nothing but the products.
-pub(crate) fn as_they_are(_: &Points, products: &[f64], out: &mut [f64]) {
-    out.copy_from_slice(products);
+pub(crate) fn as_they_are<T: Number>(_: &Points, products: &[f64], out: &mut [T]) {
+    out.iter_mut().zip(products).for_each(|(out, product)| *out = T::from_f64(*product));
 }
+
+/// A type of results.
+pub(crate) trait Number: Element + Into<f64> {}
+impl<T: Element + Into<f64>> Number for T {}
 
 /// A number type that a basis can be packed in.
 pub(crate) trait Arithmetic: Element {
@@ -167,13 +171,13 @@ impl Basis {
 
     /// The same product, never written: `finish` turns each block of it into the rows of `out` while it is in cache. Returns
     /// whether all rows and all of `out` are finite; the block of a row that is not finite is left as it was.
-    pub(crate) fn pass(
+    pub(crate) fn pass<T: Number>(
         &self,
         x: &impl Source,
         weights: &Weights,
         precision: Precision,
-        finish: &impl Finish,
-        out: &mut [f64],
+        finish: &impl Finish<T>,
+        out: &mut [T],
     ) -> bool {
         match precision {
             Precision::Double => self.pass_in(&self.double, &weights.double, x, finish, out),
@@ -185,19 +189,19 @@ impl Basis {
         }
     }
 
-    fn pass_in<E: Element>(
+    fn pass_in<E: Element, T: Number>(
         &self,
         packed: &Packed<E>,
         weights: &PackedWeights<E>,
         x: &impl Source,
-        finish: &impl Finish,
-        out: &mut [f64],
+        finish: &impl Finish<T>,
+        out: &mut [T],
     ) -> bool {
         if out.is_empty() {
             return true;
         }
         let width = out.len() / x.n();
-        let each = |scratch: &mut Scratch<E>, (block, out): (usize, &mut [f64])| {
+        let each = |scratch: &mut Scratch<E>, (block, out): (usize, &mut [T])| {
             let start = block * BLOCK;
             let mut room = std::mem::take(&mut scratch.room);
             let rows = x.block(start..start + out.len() / width, &mut room);

@@ -18,7 +18,7 @@ use rayon::prelude::*;
 use crate::columns::Columns;
 use crate::dense;
 use crate::error::{Error, Result};
-use crate::gram::{Basis, Finish, Precision, Weights, as_they_are};
+use crate::gram::{Basis, Finish, Number, Precision, Weights, as_they_are};
 use crate::kernel::{Form, Kernel, Outer};
 use crate::method::Report;
 use crate::points::{Points, Rows, first_not_finite};
@@ -227,6 +227,12 @@ impl Model {
         self.pass(rows, &self.features, enough(precision, self.loss.features), as_they_are, out)
     }
 
+    /// [`Model::transform_into`], each feature rounded to 32 bits; one that is too large for them is an error.
+    pub fn transform_into_single(&self, rows: Rows, precision: Precision, out: &mut [f32]) -> Result<()> {
+        assert_eq!(out.len(), rows.n() * self.q());
+        self.pass(rows, &self.features, enough(precision, self.loss.features), as_they_are, out)
+    }
+
     /// Novelty scores of `points`: squared distances in feature space, higher is more novel. In 32 bits they differ from those
     /// in 64 bits by less than 1e-4 of the mean training score or of their own size, as in [`Model::transform`].
     pub fn score<'a>(&self, rows: impl Into<Rows<'a>>, precision: Precision) -> Result<Vec<f64>> {
@@ -247,20 +253,21 @@ impl Model {
     }
 
     /// What `finish` makes of the products of the rows, scaled, with `weights`.
-    fn pass(
+    fn pass<T: Number>(
         &self,
         rows: Rows,
         weights: &Weights,
         precision: Precision,
-        finish: impl Finish,
-        out: &mut [f64],
+        finish: impl Finish<T>,
+        out: &mut [T],
     ) -> Result<()> {
         let x = self.parts.columns.scaled(rows)?;
         if self.basis.pass(&x, weights, precision, &finish, out) {
             return Ok(());
         }
         // Rare enough for a second look to tell why.
-        x.fault().map_or_else(|| self.finite(out, out.len() / rows.n()), Err)
+        let out: Vec<f64> = out.iter().map(|v| (*v).into()).collect();
+        x.fault().map_or_else(|| self.finite(&out, out.len() / rows.n()), Err)
     }
 
     /// The score of one row from its products with `[A β]`.
@@ -695,6 +702,10 @@ mod tests {
         for precision in [Precision::Double, Precision::Single] {
             assert!(model.transform(rows, precision) == model.transform(&wide, precision), "{precision:?}");
             assert!(model.score(rows, precision) == model.score(&wide, precision), "{precision:?}");
+            let mut out = vec![0.0; 10_000 * model.q()];
+            model.transform_into_single(rows, precision, &mut out).unwrap();
+            let rounded: Vec<f32> = model.transform(rows, precision).unwrap().iter().map(|v| *v as f32).collect();
+            assert!(out == rounded, "{precision:?}");
         }
     }
 
@@ -715,7 +726,7 @@ mod tests {
             message(&[(12_346, -infinity), (40_000, f64::NAN)]),
             "row 2469, column 1 (from 0): -inf is not a finite number"
         );
-        let mut narrow = vec![0.0_f32; 50];
+        let mut narrow = [0.0_f32; 50];
         narrow[7] = f32::INFINITY;
         let found = model.score(Rows::new(5, &narrow[..]).unwrap(), Precision::Double).unwrap_err().to_string();
         assert_eq!(found, "row 1, column 2 (from 0): inf is not a finite number");
@@ -730,6 +741,11 @@ mod tests {
             Points::new(5, values).unwrap()
         };
         let found = model.transform(&with(20_003, 1e200), Precision::Double).unwrap_err();
+        assert_eq!(found, Error::Overflow { kernel: "polynomial".into(), row: 4000 });
+        let large = with(20_003, 1e20);
+        assert!(model.transform(&large, Precision::Double).is_ok());
+        let mut out = vec![0.0; points.n() * model.q()];
+        let found = model.transform_into_single((&large).into(), Precision::Double, &mut out).unwrap_err();
         assert_eq!(found, Error::Overflow { kernel: "polynomial".into(), row: 4000 });
         model.parts.columns.scale[3] = 1e-200;
         let found = model.transform(&with(20_003, 1e200), Precision::Double).unwrap_err();

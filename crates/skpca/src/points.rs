@@ -193,8 +193,8 @@ fn check_shape(d: usize, values: usize) -> Result<()> {
 }
 
 /// Without a branch a value.
-pub(crate) fn all_finite(values: &[f64]) -> bool {
-    values.iter().fold(true, |sound, v| sound & v.is_finite())
+pub(crate) fn all_finite<T: Copy + Into<f64>>(values: &[T]) -> bool {
+    values.iter().fold(true, |sound, v| sound & (*v).into().is_finite())
 }
 
 /// Where the first NaN or infinity stands; few values are looked at without waking the threads.
