@@ -9,7 +9,7 @@ import os
 import statistics
 import sys
 
-NAMES = ("transform", "exact", "landmarks", "expansion", "fewest", "million", "energy")
+NAMES = ("transform", "small", "exact", "landmarks", "expansion", "fewest", "million", "energy")
 
 
 def arguments():

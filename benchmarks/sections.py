@@ -12,6 +12,7 @@ import skpca
 from fits import COMPONENTS, describe, eigenvalues, normal
 from measure import Fact, Result, interleaved
 from memory import weigh
+from sklearn.utils.validation import validate_data
 from tables import tables
 
 # A fit of minutes is not repeated as often as one of seconds.
@@ -82,6 +83,59 @@ def speed(case, values, d, single, limits):
     share = values * cost / limits[single]
     text = f"{values / 1e9:.2f} G kernel values/s, {share:.0%} of the arithmetic limit"
     return Fact(case, text, {"kernel_values": values, "multiply_adds_each": cost, "share": share})
+
+
+def small(quick, repeats):
+    """Models of few points: passes over memory count, not kernel values. The peer is a copy of the input."""
+    n, d = (20_000, 10) if quick else (1_000_000, 10)
+    x = normal(n, d)
+    x32, room = x.astype(np.float32), np.empty_like(x)
+    for m, target in ((10, 4), (30, 6)):
+        model = fits.small_ours(x[:5000], m)
+        calls = {
+            "copy": lambda: np.copyto(room, x),
+            "transform f64": lambda model=model: model.transform(x),
+            "transform f32": lambda model=model: model.transform(x32, single=True),
+            "score f64": lambda model=model: model.score(x),
+        }
+        seconds = interleaved(calls, repeats)
+        case = f"small n={n} d={d} m={m} q={COMPONENTS}"
+        for ours, peer, most in (
+            ("transform f64", "copy", target),
+            ("transform f32", "transform f64", 0.6),
+            ("score f64", "transform f64", 1.2),
+        ):
+            yield at_most(f"{case}: {ours} over {peer}", seconds[ours], seconds[peer], most)
+    yield from one_row(x, repeats)
+
+
+def one_row(x, repeats):
+    """A single row, from Python."""
+    model, row, calls = fits.small_ours(x[:5000], 10), x[:1].copy(), 1000
+    detector = skpca.KernelNovelty(method="landmarks", n_support=10, random_state=0).fit(x[:5000])
+
+    def many(call):
+        return lambda: [call() for _ in range(calls)]
+
+    seconds = interleaved(
+        {
+            "score": many(lambda: model.score(row)),
+            "validate_data": many(lambda: validate_data(detector, row, reset=False)),
+            "score_samples": many(lambda: detector.score_samples(row)),
+        },
+        repeats,
+    )
+    each = np.median(seconds["score"]) / calls * 1e6
+    yield Fact("one row: Model.score", f"{each:.2f} µs, target at most 5", {"microseconds": each}, bool(each <= 5))
+    case = "one row: KernelNovelty.score_samples over validate_data"
+    yield at_most(case, seconds["score_samples"], seconds["validate_data"], 1.3)
+
+
+def at_most(case, ours, peer, most):
+    """Our median over the peer's, which should not be above `most`."""
+    ratio = float(np.median(ours) / np.median(peer))
+    values = {"ratio": ratio, "our_seconds": ours, "peer_seconds": peer}
+    return Fact(case, f"{ratio:.2f}, target at most {most}", values, ratio <= most)
 
 
 def exact(quick, repeats):
@@ -285,4 +339,6 @@ def energy_limit(case, x, best):
     return Fact(f"{case} limit", text, values)
 
 
-SECTIONS = {section.__name__: section for section in (transform, exact, landmarks, expansion, fewest, million, energy)}
+SECTIONS = {
+    section.__name__: section for section in (transform, small, exact, landmarks, expansion, fewest, million, energy)
+}

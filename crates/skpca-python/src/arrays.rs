@@ -6,6 +6,7 @@ use numpy::{Element, PyArray, PyArrayMethods, PyReadonlyArray, PyUntypedArray, P
 use pyo3::exceptions::{PyOverflowError, PyTypeError, PyValueError};
 use pyo3::prelude::*;
 use pyo3::types::PyString;
+use skpca::Values;
 
 /// Types of array, by numpy's letters: bool, signed, unsigned, float, object.
 const NUMBERS: &str = "biufO";
@@ -34,6 +35,41 @@ impl<'py> FromPyObject<'_, 'py> for Table<'py> {
 
     fn extract(given: Borrowed<'_, 'py, PyAny>) -> PyResult<Table<'py>> {
         read(&given, NUMBERS).map(Table)
+    }
+}
+
+/// Rows of numbers that a model looks at once: those in 32 bits are read as they are.
+pub enum Queries<'py> {
+    Double(Table<'py>),
+    Single(PyReadonlyArray<'py, f32, Ix2>),
+}
+
+impl Queries<'_> {
+    pub fn shape(&self) -> (usize, usize) {
+        let shape = match self {
+            Queries::Double(table) => table.0.shape(),
+            Queries::Single(table) => table.shape(),
+        };
+        (shape[0], shape[1])
+    }
+
+    /// All values, row after row.
+    pub fn values(&self) -> Values<'_> {
+        match self {
+            Queries::Double(table) => table.values().into(),
+            Queries::Single(table) => table.as_slice().expect("it is contiguous").into(),
+        }
+    }
+}
+
+impl<'py> FromPyObject<'_, 'py> for Queries<'py> {
+    type Error = PyErr;
+
+    fn extract(given: Borrowed<'_, 'py, PyAny>) -> PyResult<Queries<'py>> {
+        match given.cast::<PyArray<f32, Ix2>>() {
+            Ok(_) => read(&given, NUMBERS).map(Queries::Single),
+            Err(_) => read(&given, NUMBERS).map(Table).map(Queries::Double),
+        }
     }
 }
 

@@ -6,14 +6,14 @@ mod threads;
 
 use std::path::PathBuf;
 
-use numpy::ndarray::Array2;
-use numpy::{IntoPyArray, PyArray1, PyArray2};
+use numpy::ndarray::{Array2, Dimension};
+use numpy::{Element, IntoPyArray, PyArray, PyArray1, PyArray2, PyArrayMethods};
 use pyo3::exceptions::{PyTypeError, PyValueError};
 use pyo3::prelude::*;
 use pyo3::types::{PyBool, PyBytes, PyDict};
-use skpca::{Basis, Error, Fit, Labels, Points, Precision, Spec, Target, Watch, format};
+use skpca::{Basis, Error, Fit, Labels, Points, Precision, Rows, Spec, Target, Watch, format};
 
-use crate::arrays::{Classes, Table, Vector};
+use crate::arrays::{Classes, Queries, Table, Vector};
 
 fn value_error(error: impl std::fmt::Display) -> PyErr {
     PyValueError::new_err(error.to_string())
@@ -58,45 +58,67 @@ const LITTLE_WORK: usize = 1 << 19;
 struct Model(skpca::Model);
 
 impl Model {
-    /// What `work` finds of the rows of x by a product of their kernel values with `columns` columns. Few rows are not worth
-    /// a change of threads, which takes ten times as long as they do.
-    fn pass(
+    /// What `work` makes of the rows of x by a product of their kernel values with `columns` columns, in `out`.
+    /// Few rows are not worth a change of threads, which takes ten times as long as they do.
+    ///
+    /// The memory is numpy's, which asks for large pages: the system hands out small ones more slowly than we fill them.
+    fn pass<'py, T: Element, D: Dimension>(
         &self,
-        py: Python<'_>,
-        x: &Table,
+        x: &Queries<'py>,
         columns: usize,
-        work: impl FnOnce(Points) -> Result<Vec<f64>, Error> + Send,
-    ) -> PyResult<Vec<f64>> {
-        let cost = x.values().len().max(x.rows() * columns).saturating_mul(2 * self.0.m());
-        if x.rows() > FEW_ROWS || x.values().len() > FEW_VALUES || cost > LITTLE_WORK {
-            return compute_of(py, x, work);
+        out: Bound<'py, PyArray<T, D>>,
+        work: impl FnOnce(Rows, &mut [T]) -> Result<(), Error> + Send,
+    ) -> PyResult<Bound<'py, PyArray<T, D>>> {
+        let ((rows, width), values) = (x.shape(), x.values());
+        let mut room = out.try_readwrite()?;
+        let to = room.as_slice_mut()?;
+        let work = || work(Rows::new(width, values)?, to);
+        let cost = rows * width.max(columns).saturating_mul(2 * self.0.m());
+        match rows > FEW_ROWS || rows * width > FEW_VALUES || cost > LITTLE_WORK {
+            true => compute(out.py(), work)?,
+            false => out.py().detach(work).map_err(value_error)?,
         }
-        let (width, values) = (x.columns(), x.values());
-        py.detach(|| work(Points::new(width, values)?)).map_err(value_error)
+        drop(room);
+        Ok(out)
     }
 }
 
 #[pymethods]
 impl Model {
-    /// Features of the rows of x.
+    /// Features of the rows of x; where x is of type float32 and single is set, so are they.
     #[pyo3(signature = (x, single = false))]
-    fn transform<'py>(&self, py: Python<'py>, x: Table<'py>, single: bool) -> PyResult<Bound<'py, PyArray2<f64>>> {
-        let out = self.pass(py, &x, self.0.q(), |points| self.0.transform(&points, precision(single)))?;
-        rows(py, out, self.0.q())
+    fn transform<'py>(&self, py: Python<'py>, x: Queries<'py>, single: bool) -> PyResult<Bound<'py, PyAny>> {
+        let (q, precision) = (self.0.q(), precision(single));
+        let shape = (x.shape().0, q);
+        if single && matches!(x, Queries::Single(_)) {
+            let out = PyArray2::zeros(py, shape, false);
+            let out = self.pass(&x, q, out, |rows, out| self.0.transform_into_single(rows, precision, out))?;
+            return Ok(out.into_any());
+        }
+        let out = PyArray2::zeros(py, shape, false);
+        Ok(self.pass(&x, q, out, |rows, out| self.0.transform_into(rows, precision, out))?.into_any())
     }
 
     /// Novelty scores of the rows of x, higher is more novel.
     #[pyo3(signature = (x, single = false))]
-    fn score<'py>(&self, py: Python<'py>, x: Table<'py>, single: bool) -> PyResult<Bound<'py, PyArray1<f64>>> {
-        let out = self.pass(py, &x, self.0.q() + 1, |points| self.0.score(&points, precision(single)))?;
-        Ok(out.into_pyarray(py))
+    fn score<'py>(&self, py: Python<'py>, x: Queries<'py>, single: bool) -> PyResult<Bound<'py, PyArray1<f64>>> {
+        let out = PyArray1::zeros(py, x.shape().0, false);
+        self.pass(&x, self.0.q() + 1, out, |rows, out| self.0.score_into(rows, precision(single), out))
     }
 
     /// Log-likelihood of the rows of x; models of the method likelihood only.
     #[pyo3(signature = (x, single = false))]
-    fn log_likelihood<'py>(&self, py: Python<'py>, x: Table<'py>, single: bool) -> PyResult<Bound<'py, PyArray1<f64>>> {
-        let out = self.pass(py, &x, self.0.m() + 1, |points| self.0.log_likelihood(&points, precision(single)))?;
-        Ok(out.into_pyarray(py))
+    fn log_likelihood<'py>(
+        &self,
+        py: Python<'py>,
+        x: Queries<'py>,
+        single: bool,
+    ) -> PyResult<Bound<'py, PyArray1<f64>>> {
+        let out = PyArray1::zeros(py, x.shape().0, false);
+        self.pass(&x, self.0.m() + 1, out, |rows, out| {
+            out.copy_from_slice(&self.0.log_likelihood(rows, precision(single))?);
+            Ok(())
+        })
     }
 
     /// How the score of each row of x changes with each of its inputs.

@@ -203,12 +203,13 @@ def test_p_values_of_nan_are_nan():
 
 
 def copied(function, x):
-    """Bytes that numpy allocates for a call: copies of its arguments, as results are the core's own."""
+    """Bytes that numpy allocates for a call beside its result: copies of its arguments."""
     tracemalloc.start()
-    function(x)
+    result = function(x)
     _, peak = tracemalloc.get_traced_memory()
     tracemalloc.stop()
-    return peak
+    # An array with a base lies in the core's own memory.
+    return peak - (result.nbytes if result.base is None else 0)
 
 
 @pytest.mark.parametrize("entry", ["transform", "score", "score_gradient", "kernel, first"])
@@ -217,6 +218,24 @@ def test_plain_arrays_are_borrowed(entry):
     for same in (x, read_only(x), x[10:], x.view(np.memmap)):
         assert copied(TABLES[entry], same) < x.nbytes / 10
     assert copied(TABLES[entry], np.asfortranarray(x)) >= x.nbytes
+
+
+@pytest.mark.parametrize("entry", ["transform", "score", "log_likelihood"])
+def test_float32_is_read_as_it_is(entry):
+    x = np.ascontiguousarray(np.tile(WHOLE, (100, 1)), dtype=np.float32)
+    for same in (x, x[10:]):
+        assert copied(TABLES[entry], same) < x.nbytes / 10
+    strided = np.repeat(x, 2, axis=0)[::2]
+    assert x.nbytes <= copied(TABLES[entry], strided) < 1.5 * x.nbytes
+    np.testing.assert_array_equal(TABLES[entry](strided), TABLES[entry](x.astype(np.float64)))
+
+
+def test_float32_features_are_float32_in_single():
+    x = WHOLE.astype(np.float32)
+    single = MODEL.transform(x, single=True)
+    assert single.dtype == np.float32
+    np.testing.assert_array_equal(single, MODEL.transform(x.astype(np.float64), single=True).astype(np.float32))
+    assert MODEL.transform(x).dtype == MODEL.transform(x.astype(np.float64), single=True).dtype == np.float64
 
 
 def test_masked_classes_and_features_are_refused():

@@ -5,13 +5,15 @@
 //! ```
 
 use std::collections::HashSet;
+use std::ops::Range;
 use std::str::FromStr;
 
 use rayon::prelude::*;
 
 use crate::blocks;
 use crate::error::{Error, Result};
-use crate::points::Points;
+use crate::gram::Source;
+use crate::points::{Points, Rows, Values};
 
 /// How columns are scaled before the kernel sees them.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -63,9 +65,15 @@ pub struct Columns {
     pub ignored: Vec<String>,
 }
 
+/// Rows as the kernel sees them, scaled a block at a time when they are read.
+pub(crate) struct Scaled<'a> {
+    rows: Rows<'a>,
+    columns: &'a Columns,
+}
+
 /// What one pass learns of a column.
 #[derive(Clone, Copy)]
-struct Range {
+struct Extent {
     low: f64,
     high: f64,
 }
@@ -107,21 +115,34 @@ impl Columns {
             return Ok(points.slice(0..points.n()));
         }
         let mut values = vec![0.0; points.values().len()];
-        let each = |(row, out): (&[f64], &mut [f64])| {
-            for (k, (value, out)) in row.iter().zip(out).enumerate() {
-                *out = (value - self.shift[k]) / self.scale[k];
-            }
-        };
+        let length = blocks::ROWS * self.d();
+        let each = |(rows, out): (&[f64], &mut [f64])| self.scale(rows, out);
         match points.n() < blocks::ROWS {
-            true => points.rows().zip(values.chunks_exact_mut(self.d())).for_each(each),
-            false => {
-                points.values().par_chunks_exact(self.d()).zip(values.par_chunks_exact_mut(self.d())).for_each(each)
-            }
+            true => each((points.values(), &mut values)),
+            false => points.values().par_chunks(length).zip(values.par_chunks_mut(length)).for_each(each),
         }
         Points::new(self.d(), values).map_err(|error| match error {
             Error::NotFinite { row, column, .. } => Error::Outside { row, column, value: points.row(row)[column] },
             other => other,
         })
+    }
+
+    /// The same of rows that are read a block at a time.
+    pub(crate) fn scaled<'a>(&'a self, rows: Rows<'a>) -> Result<Scaled<'a>> {
+        match rows.d() == self.d() {
+            true => Ok(Scaled { rows, columns: self }),
+            false => Err(Error::Width { found: rows.d(), expected: self.d() }),
+        }
+    }
+
+    /// Whole rows, scaled.
+    fn scale<T: Copy + Into<f64>>(&self, rows: &[T], out: &mut [f64]) {
+        let d = self.d();
+        for (row, out) in rows.chunks_exact(d).zip(out.chunks_exact_mut(d)) {
+            for (((value, out), shift), scale) in row.iter().zip(out).zip(&self.shift).zip(&self.scale) {
+                *out = ((*value).into() - shift) / scale;
+            }
+        }
     }
 
     /// The order in which columns of a table named `names` are to be taken; refuses missing and unknown names.
@@ -141,25 +162,64 @@ impl Columns {
     }
 }
 
-fn ranges(points: &Points) -> Vec<Range> {
-    let none = Range { low: f64::INFINITY, high: f64::NEG_INFINITY };
+impl Scaled<'_> {
+    /// The complaint about the first row that is not finite, as it is or scaled.
+    pub(crate) fn fault(&self) -> Option<Error> {
+        self.rows.not_finite().or_else(|| {
+            let mut room = vec![0.0; self.d()];
+            let row = (0..self.n()).find(|&row| self.block(row..row + 1, &mut room).is_none())?;
+            let column = room.iter().position(|v| !v.is_finite())?;
+            let value = match self.rows.slice(row..row + 1) {
+                Values::Double(values) => values[column],
+                Values::Single(values) => values[column].into(),
+            };
+            Some(Error::Outside { row, column, value })
+        })
+    }
+}
+
+impl Source for Scaled<'_> {
+    fn n(&self) -> usize {
+        self.rows.n()
+    }
+
+    fn d(&self) -> usize {
+        self.rows.d()
+    }
+
+    fn block<'a>(&'a self, rows: Range<usize>, room: &'a mut [f64]) -> Option<Points<'a>> {
+        let room = &mut room[..rows.len() * self.d()];
+        match (self.rows.slice(rows), self.columns.scaling) {
+            (Values::Double(values), Scaling::None) => return Points::few(self.d(), values),
+            (Values::Single(values), Scaling::None) => {
+                room.iter_mut().zip(values).for_each(|(room, value)| *room = f64::from(*value));
+            }
+            (Values::Double(values), _) => self.columns.scale(values, room),
+            (Values::Single(values), _) => self.columns.scale(values, room),
+        }
+        Points::few(self.d(), room)
+    }
+}
+
+fn ranges(points: &Points) -> Vec<Extent> {
+    let none = Extent { low: f64::INFINITY, high: f64::NEG_INFINITY };
     blocks::sum(
         points.n(),
         || vec![none; points.d()],
         |ranges, rows| {
             for row in points.slice(rows).rows() {
                 for (r, &v) in ranges.iter_mut().zip(row) {
-                    *r = Range { low: r.low.min(v), high: r.high.max(v) };
+                    *r = Extent { low: r.low.min(v), high: r.high.max(v) };
                 }
             }
         },
-        |a, b| a.iter_mut().zip(b).for_each(|(a, b)| *a = Range { low: a.low.min(b.low), high: a.high.max(b.high) }),
+        |a, b| a.iter_mut().zip(b).for_each(|(a, b)| *a = Extent { low: a.low.min(b.low), high: a.high.max(b.high) }),
     )
 }
 
 /// Mean and (population) standard deviation, computed on values divided by the largest, so that squares of
 /// huge or tiny numbers neither overflow nor vanish.
-fn standard(points: &Points, ranges: &[Range]) -> (Vec<f64>, Vec<f64>) {
+fn standard(points: &Points, ranges: &[Extent]) -> (Vec<f64>, Vec<f64>) {
     let unit: Vec<f64> = ranges.iter().map(|r| or_one(r.low.abs().max(r.high.abs()))).collect();
     let mean_of = |f: &(dyn Fn(usize, f64) -> f64 + Sync)| -> Vec<f64> {
         let sums = blocks::sum(

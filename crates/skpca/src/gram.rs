@@ -17,13 +17,14 @@
 mod pack;
 mod symmetric;
 
+use std::ops::Range;
 use std::sync::{Arc, OnceLock};
 
 use faer::{Mat, MatMut};
 use rayon::prelude::*;
 
 use crate::kernel::{Kernel, Outer};
-use crate::points::Points;
+use crate::points::{Points, all_finite};
 use crate::simd::{Element, KernelPanel, Level};
 
 pub(crate) use pack::stretches;
@@ -70,6 +71,41 @@ pub struct Weights {
     double: PackedWeights<f64>,
     single: OnceLock<PackedWeights<f32>>,
 }
+
+/// Rows that a pass reads, a block at a time.
+pub(crate) trait Source: Sync {
+    fn n(&self) -> usize;
+    fn d(&self) -> usize;
+    /// A run of rows, in `room` unless they lie in memory as they are wanted; nothing if not all of them are finite.
+    fn block<'a>(&'a self, rows: Range<usize>, room: &'a mut [f64]) -> Option<Points<'a>>;
+}
+
+impl Source for Points<'_> {
+    fn n(&self) -> usize {
+        self.n()
+    }
+
+    fn d(&self) -> usize {
+        self.d()
+    }
+
+    fn block<'a>(&'a self, rows: Range<usize>, _room: &'a mut [f64]) -> Option<Points<'a>> {
+        Some(self.slice(rows))
+    }
+}
+
+/// What a pass makes of a block of rows and their products: `out`, some numbers a row.
+pub(crate) trait Finish<T>: Fn(&Points, &[f64], &mut [T]) + Sync {}
+impl<T, F: Fn(&Points, &[f64], &mut [T]) + Sync> Finish<T> for F {}
+
+/// Nothing but the products.
+pub(crate) fn as_they_are<T: Number>(_: &Points, products: &[f64], out: &mut [T]) {
+    out.iter_mut().zip(products).for_each(|(out, product)| *out = T::from_f64(*product));
+}
+
+/// A type of results.
+pub(crate) trait Number: Element + Into<f64> {}
+impl<T: Element + Into<f64>> Number for T {}
 
 /// A number type that a basis can be packed in.
 pub(crate) trait Arithmetic: Element {
@@ -128,47 +164,76 @@ impl Basis {
 
     /// `(K(X, Z) − 1 meansᵀ) · A`, n × c, row after row, in parallel.
     pub fn product(&self, x: &Points, weights: &Weights, precision: Precision) -> Vec<f64> {
+        let mut out = vec![0.0; x.n() * weights.matrix.ncols()];
+        self.pass(x, weights, precision, &as_they_are, &mut out);
+        out
+    }
+
+    /// The same product, never written: `finish` turns each block of it into the rows of `out` while it is in cache. Returns
+    /// whether all rows and all of `out` are finite; the block of a row that is not finite is left as it was.
+    pub(crate) fn pass<T: Number>(
+        &self,
+        x: &impl Source,
+        weights: &Weights,
+        precision: Precision,
+        finish: &impl Finish<T>,
+        out: &mut [T],
+    ) -> bool {
         match precision {
-            Precision::Double => self.product_in(&self.double, &weights.double, x),
+            Precision::Double => self.pass_in(&self.double, &weights.double, x, finish, out),
             Precision::Single => {
                 let packed = f32::packed(self);
                 let weights = weights.single.get_or_init(|| PackedWeights::new(packed, weights.matrix.as_ref()));
-                self.product_in(packed, weights, x)
+                self.pass_in(packed, weights, x, finish, out)
             }
         }
     }
 
-    fn product_in<E: Element>(&self, packed: &Packed<E>, weights: &PackedWeights<E>, x: &Points) -> Vec<f64> {
-        let columns = weights.columns;
-        let mut out = vec![0.0; x.n() * columns];
-        if columns == 0 {
-            return out;
+    fn pass_in<E: Element, T: Number>(
+        &self,
+        packed: &Packed<E>,
+        weights: &PackedWeights<E>,
+        x: &impl Source,
+        finish: &impl Finish<T>,
+        out: &mut [T],
+    ) -> bool {
+        if out.is_empty() {
+            return true;
         }
-        let each = |scratch: &mut Scratch<E>, (block, out): (usize, &mut [f64])| {
-            let rows = block * BLOCK..block * BLOCK + out.len() / columns;
-            self.block_product(packed, weights, &x.slice(rows), scratch, out);
+        let width = out.len() / x.n();
+        let each = |scratch: &mut Scratch<E>, (block, out): (usize, &mut [T])| {
+            let start = block * BLOCK;
+            let mut room = std::mem::take(&mut scratch.room);
+            let rows = x.block(start..start + out.len() / width, &mut room);
+            let sound = rows.is_some_and(|rows| {
+                finish(&rows, self.block_product(packed, weights, &rows, scratch), out);
+                all_finite(out)
+            });
+            scratch.room = room;
+            sound
         };
-        let scratch = || Scratch::new(packed, columns);
-        let work = x.n() * self.points.n() * (x.d() + columns);
+        let scratch = || Scratch::new(packed, weights.columns);
+        let work = x.n() * self.points.n() * (x.d() + weights.columns);
         if work < SMALL {
             let mut scratch = scratch();
-            out.chunks_mut(BLOCK * columns).enumerate().for_each(|part| each(&mut scratch, part));
+            let blocks = out.chunks_mut(BLOCK * width).enumerate();
+            blocks.fold(true, |sound, part| each(&mut scratch, part) & sound)
         } else {
-            out.par_chunks_mut(BLOCK * columns).enumerate().for_each_init(scratch, each);
+            let blocks = out.par_chunks_mut(BLOCK * width).enumerate();
+            blocks.map_init(scratch, each).reduce(|| true, |a, b| a & b)
         }
-        out
     }
 
-    fn block_product<E: Element>(
+    /// The rows of the product that belong to a block of queries.
+    fn block_product<'a, E: Element>(
         &self,
         packed: &Packed<E>,
         weights: &PackedWeights<E>,
         x: &Points,
-        scratch: &mut Scratch<E>,
-        out: &mut [f64],
-    ) {
+        scratch: &'a mut Scratch<E>,
+    ) -> &'a [f64] {
         let (rows, columns, tiles) = (packed.tiles.rows, weights.columns, packed.tiles);
-        let Scratch { queries, values, part, sums } = scratch;
+        let Scratch { queries, values, part, sums, products, .. } = scratch;
         queries.pack(&self.coordinates, &tiles, x);
         sums.fill(0.0);
         self.sweep(packed, queries, values, x, |panel, chunk, values| {
@@ -180,10 +245,14 @@ impl Basis {
                 from += width;
             }
         });
-        for (i, out) in out.chunks_exact_mut(columns).enumerate() {
-            let sums = &sums[i / rows * columns * rows..];
-            out.iter_mut().enumerate().for_each(|(c, out)| *out = sums[c * rows + i % rows]);
+        let products = &mut products[..x.n() * columns];
+        for (panel, products) in products.chunks_mut(rows * columns).enumerate() {
+            let sums = &sums[panel * columns * rows..][..columns * rows];
+            for (i, row) in products.chunks_exact_mut(columns).enumerate() {
+                row.iter_mut().zip(sums.chunks_exact(rows)).for_each(|(out, sums)| *out = sums[i]);
+            }
         }
+        products
     }
 
     /// The block `K(X, Z)` itself, sequentially, into `out` (rows of X by points of Z).
@@ -248,7 +317,7 @@ impl Basis {
         packed: &Packed<E>,
         queries: &Queries<E>,
         points: &Chunk<E>,
-        panels: std::ops::Range<usize>,
+        panels: Range<usize>,
         values: &mut [E],
     ) {
         let (rows, d) = (packed.tiles.rows, packed.d);

@@ -94,7 +94,7 @@ pub use labels::Labels;
 pub use method::{Report, Step, Target};
 pub use model::{Density, Model, Parts, Scores};
 pub use parameter::{DefaultValue, Domain, Parameter, Range};
-pub use points::Points;
+pub use points::{Points, Rows, Values};
 pub use random::Random;
 pub use request::Request;
 pub use spec::Spec;

@@ -18,10 +18,10 @@ use rayon::prelude::*;
 use crate::columns::Columns;
 use crate::dense;
 use crate::error::{Error, Result};
-use crate::gram::{Basis, Precision, Weights};
+use crate::gram::{Basis, Finish, Number, Precision, Weights, as_they_are};
 use crate::kernel::{Form, Kernel, Outer};
 use crate::method::Report;
-use crate::points::{Points, first_not_finite};
+use crate::points::{Points, Rows, first_not_finite};
 use crate::request::Request;
 use crate::spec::Spec;
 
@@ -212,26 +212,62 @@ impl Model {
 
     /// Features of `points`, q a row, row after row. In 32 bits they differ from those in 64 bits by less than 1e-4 of their
     /// standard deviation: models in which more would be lost to cancellation use 64 bits whatever `precision` says.
-    pub fn transform(&self, points: &Points, precision: Precision) -> Result<Vec<f64>> {
-        let x = self.parts.columns.apply(points)?;
-        let out = self.basis.product(&x, &self.features, enough(precision, self.loss.features));
-        self.finite(&out, self.q())?;
+    ///
+    /// Rows are [`Points`], or [`Rows`] of either width that nobody has looked at yet.
+    pub fn transform<'a>(&self, rows: impl Into<Rows<'a>>, precision: Precision) -> Result<Vec<f64>> {
+        let rows = rows.into();
+        let mut out = vec![0.0; rows.n() * self.q()];
+        self.transform_into(rows, precision, &mut out)?;
         Ok(out)
+    }
+
+    /// [`Model::transform`] into memory that the caller has: q numbers a row.
+    pub fn transform_into(&self, rows: Rows, precision: Precision, out: &mut [f64]) -> Result<()> {
+        assert_eq!(out.len(), rows.n() * self.q());
+        self.pass(rows, &self.features, enough(precision, self.loss.features), as_they_are, out)
+    }
+
+    /// [`Model::transform_into`], each feature rounded to 32 bits; one that is too large for them is an error.
+    pub fn transform_into_single(&self, rows: Rows, precision: Precision, out: &mut [f32]) -> Result<()> {
+        assert_eq!(out.len(), rows.n() * self.q());
+        self.pass(rows, &self.features, enough(precision, self.loss.features), as_they_are, out)
     }
 
     /// Novelty scores of `points`: squared distances in feature space, higher is more novel. In 32 bits they differ from those
     /// in 64 bits by less than 1e-4 of the mean training score or of their own size, as in [`Model::transform`].
-    pub fn score(&self, points: &Points, precision: Precision) -> Result<Vec<f64>> {
-        let x = self.parts.columns.apply(points)?;
-        self.score_scaled(&x, precision)
+    pub fn score<'a>(&self, rows: impl Into<Rows<'a>>, precision: Precision) -> Result<Vec<f64>> {
+        let rows = rows.into();
+        let mut out = vec![0.0; rows.n()];
+        self.score_into(rows, precision, &mut out)?;
+        Ok(out)
     }
 
-    fn score_scaled(&self, x: &Points, precision: Precision) -> Result<Vec<f64>> {
-        let products = self.basis.product(x, &self.novelty, enough(precision, self.loss.scores));
-        let rows = products.chunks_exact(self.q() + 1).zip(x.rows());
-        let scores: Vec<f64> = rows.map(|(row, x)| self.novelty_of(row, x)).collect();
-        self.finite(&scores, 1)?;
-        Ok(scores)
+    /// [`Model::score`] into memory that the caller has: one number a row.
+    pub fn score_into(&self, rows: Rows, precision: Precision, out: &mut [f64]) -> Result<()> {
+        assert_eq!(out.len(), rows.n());
+        let finish = |x: &Points, products: &[f64], out: &mut [f64]| {
+            let rows = products.chunks_exact(self.q() + 1).zip(x.rows());
+            out.iter_mut().zip(rows).for_each(|(out, (row, x))| *out = self.novelty_of(row, x));
+        };
+        self.pass(rows, &self.novelty, enough(precision, self.loss.scores), finish, out)
+    }
+
+    /// What `finish` makes of the products of the rows, scaled, with `weights`.
+    fn pass<T: Number>(
+        &self,
+        rows: Rows,
+        weights: &Weights,
+        precision: Precision,
+        finish: impl Finish<T>,
+        out: &mut [T],
+    ) -> Result<()> {
+        let x = self.parts.columns.scaled(rows)?;
+        if self.basis.pass(&x, weights, precision, &finish, out) {
+            return Ok(());
+        }
+        // Rare enough for a second look to tell why.
+        let out: Vec<f64> = out.iter().map(|v| (*v).into()).collect();
+        x.fault().map_or_else(|| self.finite(&out, out.len() / rows.n()), Err)
     }
 
     /// The score of one row from its products with `[A β]`.
@@ -289,25 +325,27 @@ impl Model {
 
     /// Log-likelihood of each row of `points` under the Gaussian of the method `likelihood`: its mean over held-out rows
     /// tells which σ² is best.
-    pub fn log_likelihood(&self, points: &Points, precision: Precision) -> Result<Vec<f64>> {
+    pub fn log_likelihood<'a>(&self, rows: impl Into<Rows<'a>>, precision: Precision) -> Result<Vec<f64>> {
         let Some(density) = &self.parts.density else {
             return Err(Error::parameter("method", &self.parts.method.name, "likelihood: no other has one"));
         };
-        let x = self.parts.columns.apply(points)?;
         let beta = Mat::from_fn(self.parts.mean.len(), 1, |i, _| self.parts.mean[i]);
         let weights = self.basis.weights(dense::beside(density.axes.as_ref(), beta.as_ref()));
-        let products = self.basis.product(&x, &weights, enough(precision, self.loss.scores));
         let constant =
             density.dimension as f64 * (std::f64::consts::TAU * density.noise).ln() + density.log_determinant;
-        let rows = products.chunks_exact(density.axes.ncols() + 1).zip(x.rows());
         let each = |(row, x): (&[f64], &[f64])| {
             let (along, mean) = row.split_at(row.len() - 1);
             let length = self.kernel().eval(x, x) - 2.0 * mean[0] - self.mean_norm;
             let distance = length - along.iter().map(|y| y * y).sum::<f64>();
             -0.5 * (constant + distance.max(0.0) / density.noise)
         };
-        let out: Vec<f64> = rows.map(each).collect();
-        self.finite(&out, 1)?;
+        let finish = |x: &Points, products: &[f64], out: &mut [f64]| {
+            let rows = products.chunks_exact(density.axes.ncols() + 1).zip(x.rows());
+            out.iter_mut().zip(rows).for_each(|(out, row)| *out = each(row));
+        };
+        let rows = rows.into();
+        let mut out = vec![0.0; rows.n()];
+        self.pass(rows, &weights, enough(precision, self.loss.scores), finish, &mut out)?;
         Ok(out)
     }
 
@@ -622,6 +660,97 @@ mod tests {
             }
         }
         assert!((10..48).contains(&taken), "{taken} of 48 in 32 bits");
+    }
+
+    /// A small model of scaled columns, and rows for it: enough to be spread over threads.
+    fn small(kernel: &str) -> (Model, Points<'static>) {
+        let points = toys::normal(2000, 5, 1);
+        let fit = Fit {
+            method: Spec::new("landmarks"),
+            kernel: kernel.parse().unwrap(),
+            components: Some(4),
+            target: Some(Target::Support(100)),
+            ..Fit::default()
+        };
+        (fit.run(&points, None, &()).unwrap(), toys::normal(10_000, 5, 2))
+    }
+
+    #[test]
+    fn rows_are_scaled_as_they_are_read() {
+        for kernel in ["rbf", "laplacian", "polynomial", "cosine"] {
+            let (model, points) = small(kernel);
+            let x = model.parts.columns.apply(&points).unwrap();
+            for precision in [Precision::Double, Precision::Single] {
+                let used = enough(precision, model.loss.features);
+                let expected = model.basis.product(&x, &model.features, used);
+                assert!(model.transform(&points, precision).unwrap() == expected, "{kernel} {precision:?}");
+                let used = enough(precision, model.loss.scores);
+                let products = model.basis.product(&x, &model.novelty, used);
+                let rows = products.chunks_exact(model.q() + 1).zip(x.rows());
+                let expected: Vec<f64> = rows.map(|(row, x)| model.novelty_of(row, x)).collect();
+                assert!(model.score(&points, precision).unwrap() == expected, "{kernel} {precision:?}");
+            }
+        }
+    }
+
+    #[test]
+    fn rows_in_32_bits_are_the_numbers_they_are() {
+        let (model, points) = small("rbf");
+        let narrow: Vec<f32> = points.values().iter().map(|v| *v as f32).collect();
+        let wide = Points::new(5, narrow.iter().map(|v| f64::from(*v)).collect::<Vec<_>>()).unwrap();
+        let rows = Rows::new(5, &narrow[..]).unwrap();
+        for precision in [Precision::Double, Precision::Single] {
+            assert!(model.transform(rows, precision) == model.transform(&wide, precision), "{precision:?}");
+            assert!(model.score(rows, precision) == model.score(&wide, precision), "{precision:?}");
+            let mut out = vec![0.0; 10_000 * model.q()];
+            model.transform_into_single(rows, precision, &mut out).unwrap();
+            let rounded: Vec<f32> = model.transform(rows, precision).unwrap().iter().map(|v| *v as f32).collect();
+            assert!(out == rounded, "{precision:?}");
+        }
+    }
+
+    #[test]
+    fn the_first_row_that_cannot_be_read_is_named() {
+        let (model, points) = small("rbf");
+        let message = |bad: &[(usize, f64)]| {
+            let mut values = points.values().to_vec();
+            bad.iter().for_each(|(at, value)| values[*at] = *value);
+            let rows = Rows::new(5, &values[..]).unwrap();
+            let found = model.transform(rows, Precision::Double).unwrap_err().to_string();
+            assert_eq!(model.score(rows, Precision::Single).unwrap_err().to_string(), found);
+            found
+        };
+        let infinity = f64::INFINITY;
+        assert_eq!(message(&[(49_999, f64::NAN)]), "row 9999, column 4 (from 0): NaN is not a finite number");
+        assert_eq!(
+            message(&[(12_346, -infinity), (40_000, f64::NAN)]),
+            "row 2469, column 1 (from 0): -inf is not a finite number"
+        );
+        let mut narrow = [0.0_f32; 50];
+        narrow[7] = f32::INFINITY;
+        let found = model.score(Rows::new(5, &narrow[..]).unwrap(), Precision::Double).unwrap_err().to_string();
+        assert_eq!(found, "row 1, column 2 (from 0): inf is not a finite number");
+    }
+
+    #[test]
+    fn rows_that_scaling_or_the_kernel_makes_infinite_are_named() {
+        let (mut model, points) = small("polynomial");
+        let with = |at: usize, value: f64| {
+            let mut values = points.values().to_vec();
+            values[at] = value;
+            Points::new(5, values).unwrap()
+        };
+        let found = model.transform(&with(20_003, 1e200), Precision::Double).unwrap_err();
+        assert_eq!(found, Error::Overflow { kernel: "polynomial".into(), row: 4000 });
+        let large = with(20_003, 1e20);
+        assert!(model.transform(&large, Precision::Double).is_ok());
+        let mut out = vec![0.0; points.n() * model.q()];
+        let found = model.transform_into_single((&large).into(), Precision::Double, &mut out).unwrap_err();
+        assert_eq!(found, Error::Overflow { kernel: "polynomial".into(), row: 4000 });
+        model.parts.columns.scale[3] = 1e-200;
+        let found = model.transform(&with(20_003, 1e200), Precision::Double).unwrap_err();
+        assert_eq!(found, model.parts.columns.apply(&with(20_003, 1e200)).unwrap_err());
+        assert_eq!(found, Error::Outside { row: 4000, column: 3, value: 1e200 });
     }
 
     #[test]

@@ -25,19 +25,16 @@ impl<'a> Points<'a> {
     /// Rows of `d` values each; refuses an empty table, a ragged one, and values that are not finite.
     pub fn new(d: usize, values: impl Into<Cow<'a, [f64]>>) -> Result<Points<'a>> {
         let values = values.into();
-        if d == 0 {
-            return Err(Error::Empty { what: "columns" });
-        }
-        if values.is_empty() {
-            return Err(Error::Empty { what: "rows" });
-        }
-        if values.len() % d != 0 {
-            return Err(Error::Shape { rows: values.len().div_ceil(d), columns: d, values: values.len() });
-        }
+        check_shape(d, values.len())?;
         match first_not_finite(&values) {
             Some(at) => Err(Error::NotFinite { row: at / d, column: at % d, value: values[at] }),
             None => Ok(Points { d, values }),
         }
+    }
+
+    /// A few rows of `d` values each, unless one is not finite.
+    pub(crate) fn few(d: usize, values: &'a [f64]) -> Option<Points<'a>> {
+        all_finite(values).then_some(Points { d, values: Cow::Borrowed(values) })
     }
 
     /// Number of rows.
@@ -95,11 +92,115 @@ impl<'a> Points<'a> {
     }
 }
 
+/// Rows as they lie in the caller's memory, in 64 or 32 bits. Nobody has looked for NaN yet: whoever reads them does, a
+/// block at a time.
+///
+/// ```
+/// let rows = skpca::Rows::new(2, &[0.0_f32, 1.0, 2.0, 3.0][..])?;
+/// assert_eq!((rows.n(), rows.d()), (2, 2));
+/// # Ok::<(), skpca::Error>(())
+/// ```
+#[derive(Clone, Copy, Debug)]
+pub struct Rows<'a> {
+    d: usize,
+    values: Values<'a>,
+}
+
+/// The numbers of some rows, row after row.
+#[derive(Clone, Copy, Debug)]
+pub enum Values<'a> {
+    /// In 64 bits.
+    Double(&'a [f64]),
+    /// In 32 bits.
+    Single(&'a [f32]),
+}
+
+impl<'a> From<&'a [f64]> for Values<'a> {
+    fn from(values: &'a [f64]) -> Values<'a> {
+        Values::Double(values)
+    }
+}
+
+impl<'a> From<&'a [f32]> for Values<'a> {
+    fn from(values: &'a [f32]) -> Values<'a> {
+        Values::Single(values)
+    }
+}
+
+impl<'a> From<&'a Points<'_>> for Rows<'a> {
+    fn from(points: &'a Points<'_>) -> Rows<'a> {
+        Rows { d: points.d, values: Values::Double(&points.values) }
+    }
+}
+
+impl<'a> Rows<'a> {
+    /// Rows of `d` values each; refuses an empty table and a ragged one.
+    pub fn new(d: usize, values: impl Into<Values<'a>>) -> Result<Rows<'a>> {
+        let values = values.into();
+        check_shape(d, values.len())?;
+        Ok(Rows { d, values })
+    }
+
+    /// Number of rows.
+    pub fn n(&self) -> usize {
+        self.values.len() / self.d
+    }
+
+    /// Number of columns.
+    pub fn d(&self) -> usize {
+        self.d
+    }
+
+    /// The numbers of a run of rows.
+    pub(crate) fn slice(&self, rows: Range<usize>) -> Values<'a> {
+        let range = rows.start * self.d..rows.end * self.d;
+        match self.values {
+            Values::Double(values) => Values::Double(&values[range]),
+            Values::Single(values) => Values::Single(&values[range]),
+        }
+    }
+
+    /// The complaint about the first NaN or infinity.
+    pub(crate) fn not_finite(&self) -> Option<Error> {
+        let (at, value) = match self.values {
+            Values::Double(values) => first_not_finite(values).map(|at| (at, values[at])),
+            Values::Single(values) => values.iter().position(|v| !v.is_finite()).map(|at| (at, values[at].into())),
+        }?;
+        Some(Error::NotFinite { row: at / self.d, column: at % self.d, value })
+    }
+}
+
+impl Values<'_> {
+    fn len(&self) -> usize {
+        match self {
+            Values::Double(values) => values.len(),
+            Values::Single(values) => values.len(),
+        }
+    }
+}
+
+fn check_shape(d: usize, values: usize) -> Result<()> {
+    if d == 0 {
+        return Err(Error::Empty { what: "columns" });
+    }
+    if values == 0 {
+        return Err(Error::Empty { what: "rows" });
+    }
+    match values % d {
+        0 => Ok(()),
+        _ => Err(Error::Shape { rows: values.div_ceil(d), columns: d, values }),
+    }
+}
+
+/// Without a branch a value.
+pub(crate) fn all_finite<T: Copy + Into<f64>>(values: &[T]) -> bool {
+    values.iter().fold(true, |sound, v| sound & (*v).into().is_finite())
+}
+
 /// Where the first NaN or infinity stands; few values are looked at without waking the threads.
 pub(crate) fn first_not_finite(values: &[f64]) -> Option<usize> {
-    /// Looked at as one, without a branch a value.
     const CHUNK: usize = 4096;
-    let unsound = |chunk: &[f64]| !chunk.iter().fold(true, |sound, v| sound & v.is_finite());
+    let unsound = |chunk: &[f64]| !all_finite(chunk);
     let chunk = match values.len() < 100_000 {
         true => values.chunks(CHUNK).position(unsound),
         false => values.par_chunks(CHUNK).position_first(unsound),

@@ -7,7 +7,7 @@ from sklearn.linear_model import Ridge
 from sklearn.utils.validation import check_array, check_is_fitted
 
 from . import _parameters, _preimage
-from ._kernel_model import KernelModel, double, refuse_masked
+from ._kernel_model import KernelModel, dense, double, refuse_masked
 
 INVERSES = (None, "fixed-point", "ridge", "kernel-ridge")
 
@@ -207,7 +207,7 @@ class SparseKernelPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, KernelM
             Features, in float32 if X is.
         """
         X = self._queries(X)
-        features = self._model.transform(double(X), single=X.dtype == np.float32)
+        features = self._model.transform(dense(X), single=X.dtype == np.float32)
         return features.astype(X.dtype, copy=False)
 
     def inverse_transform(self, X):

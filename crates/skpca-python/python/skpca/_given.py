@@ -63,6 +63,7 @@ class Given:
         """k(x,x) − 2 βᵀk_z(x) + μᵀβ − ‖Eᵀ project(x)‖²"""
         if self.kernel == "precomputed":
             raise ValueError("a score needs k(x, x), which a precomputed kernel matrix does not tell: give a function")
+        X = X.astype(np.float64, copy=False)
         lengths = np.array([self.kernel(x, x) for x in X], dtype=float)
         means, mean = self.parts["means"], self.parts["mean"]
         along = self.transform(X) @ self.parts.get("frame", np.eye(self.parts["coefficients"].shape[1]))
@@ -70,6 +71,7 @@ class Given:
 
     def values(self, X):
         """Kernel values of rows with the support."""
+        X = X.astype(np.float64, copy=False)
         if self.kernel == "precomputed":
             return X[:, self.parts["rows"]]
         return finite(pairwise_kernels(X, self.points, metric=self.kernel))

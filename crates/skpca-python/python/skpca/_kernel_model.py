@@ -187,10 +187,14 @@ def refuse_masked(**arrays):
             raise ValueError(f"values of {name} are masked: fill them, or leave their rows out")
 
 
+def dense(X):
+    """Rows as a model of the core takes them: float64 or float32. Those that are dense already are not copied."""
+    return X.toarray() if hasattr(X, "toarray") else X
+
+
 def double(X):
-    """Rows as the core takes them: dense, float64, one after the other. Those that are so already are not copied."""
-    X = X.toarray() if hasattr(X, "toarray") else X
-    return np.ascontiguousarray(X, dtype=np.float64)
+    """Rows as the rest of the core takes them: dense, float64, one after the other."""
+    return np.ascontiguousarray(dense(X), dtype=np.float64)
 
 
 def progress(name):

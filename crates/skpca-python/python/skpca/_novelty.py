@@ -6,7 +6,7 @@ import numpy as np
 from sklearn.base import OutlierMixin
 from sklearn.exceptions import NotFittedError
 
-from ._kernel_model import KernelModel, double
+from ._kernel_model import KernelModel, dense, double
 from ._request import CONTAMINATION
 
 
@@ -231,8 +231,7 @@ class KernelNovelty(OutlierMixin, KernelModel):
 
     def _scores(self, X):
         """The core's scores, higher is more novel."""
-        X = double(self._queries(X))
-        return self._model.score(X)
+        return self._model.score(dense(self._queries(X)))
 
     def _share(self):
         """Share of the training rows that count as outliers."""

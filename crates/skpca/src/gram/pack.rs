@@ -203,6 +203,9 @@ pub fn pack_chunk<E: Element>(
     chunk
 }
 
+/// Rows packed at a time; every tile's rows are a multiple of it.
+const LANES: usize = 8;
+
 /// A block of query rows in panels.
 pub struct Queries<E> {
     pub x: Vec<E>,
@@ -219,35 +222,43 @@ impl<E: Element> Queries<E> {
     }
 
     pub fn pack(&mut self, coordinates: &Coordinates, tiles: &Tiles<E>, x: &Points) {
-        let (d, rows) = (x.d(), tiles.rows);
+        let rows = tiles.rows;
         self.far.clear();
         if !coordinates.finished {
             self.stretches.fill(0.0);
             self.stretches[..x.n()].copy_from_slice(&coordinates.stretches(x));
         }
-        for i in 0..x.n().next_multiple_of(rows) {
-            let lane = i / rows * rows * d + i % rows;
-            if i >= x.n() {
-                (0..d).for_each(|k| self.x[lane + k * rows] = E::default());
-                self.terms[i] = E::default();
-                continue;
+        for start in (0..x.n().next_multiple_of(rows)).step_by(LANES) {
+            self.pack_lanes(coordinates, x, start, rows);
+        }
+    }
+
+    /// Packs rows `start`… of `x` into panels of `rows` rows, some of them side by side at each coordinate in turn; rows
+    /// beyond the last become zeros.
+    fn pack_lanes(&mut self, coordinates: &Coordinates, x: &Points, start: usize, rows: usize) {
+        let shift = &coordinates.shift[..];
+        let to = &mut self.x[start / rows * rows * shift.len() + start % rows..];
+        let row = |lane: usize| if start + lane < x.n() { x.row(start + lane) } else { shift };
+        let lanes: [&[f64]; LANES] = std::array::from_fn(|lane| &row(lane)[..shift.len()]);
+        let factors = lanes.map(|row| coordinates.factor(row, coordinates.row_scale));
+        let (mut squares, mut largest) = ([0.0; LANES], [0.0_f64; LANES]);
+        for (k, shift) in shift.iter().enumerate() {
+            let to = &mut to[k * rows..k * rows + LANES];
+            for lane in 0..LANES {
+                let value = factors[lane] * (lanes[lane][k] - shift);
+                squares[lane] += value * value;
+                largest[lane] = if value.abs() > largest[lane] { value.abs() } else { largest[lane] };
+                to[lane] = E::from_f64(value);
             }
-            let row = x.row(i);
-            let factor = coordinates.factor(row, coordinates.row_scale);
-            let (mut squares, mut largest) = (0.0, 0.0_f64);
-            for (k, (value, shift)) in row.iter().zip(&coordinates.shift).enumerate() {
-                let value = factor * (value - shift);
-                squares += value * value;
-                largest = largest.max(value.abs());
-                self.x[lane + k * rows] = E::from_f64(value);
-            }
-            let (term, far) = coordinates.term::<E>(squares, largest);
-            self.terms[i] = E::from_f64(term);
-            if far {
-                self.far.push(i);
+        }
+        for lane in 0..LANES {
+            let (term, far) = coordinates.term::<E>(squares[lane], largest[lane]);
+            self.terms[start + lane] = E::from_f64(term);
+            if far && start + lane < x.n() {
+                self.far.push(start + lane);
                 // Coordinates that are no numbers would spoil the sums of others.
-                (0..d).for_each(|k| self.x[lane + k * rows] = E::default());
-                self.terms[i] = E::default();
+                (0..shift.len()).for_each(|k| to[k * rows + lane] = E::default());
+                self.terms[start + lane] = E::default();
             }
         }
     }
@@ -255,23 +266,30 @@ impl<E: Element> Queries<E> {
 
 /// What one thread needs for a block.
 pub struct Scratch<E> {
+    /// Rows that do not lie in memory as they are wanted.
+    pub room: Vec<f64>,
     pub queries: Queries<E>,
     pub values: Vec<E>,
     /// A tile's own sums.
     pub part: Vec<E>,
     /// Those of all tiles, panel after panel.
     pub sums: Vec<f64>,
+    /// The same, row after row.
+    pub products: Vec<f64>,
 }
 
 impl<E: Element> Scratch<E> {
     pub fn new(packed: &Packed<E>, columns: usize) -> Scratch<E> {
         let panels = if packed.d <= DEPTH { 1 } else { BLOCK / packed.tiles.rows };
         let zeros = |count| vec![E::default(); count];
+        let points = packed.chunks.iter().map(|chunk| chunk.terms.len()).max().unwrap_or(0);
         Scratch {
+            room: vec![0.0; BLOCK * packed.d],
             queries: Queries::new(BLOCK, packed.d),
-            values: zeros(panels * packed.tiles.rows * packed.chunk),
+            values: zeros(panels * packed.tiles.rows * points),
             part: zeros(packed.tiles.points * packed.tiles.rows),
             sums: vec![0.0; columns * BLOCK],
+            products: vec![0.0; columns * BLOCK],
         }
     }
 }
