@@ -221,7 +221,8 @@ impl<'a> Path<'a> {
 
     /// `m` points: grown from few, then moved as far as they go; and from centres of the rows, as often as asked for.
     fn with_points(&mut self, m: usize) -> Result<Moved> {
-        if m >= self.task.points.n() {
+        // Rows that span everything leave nothing to gain by moving.
+        if m >= self.task.points.n() || self.choice.picks(m)?.len() < m {
             return self.still(m);
         }
         let first = self.task.q.min(m);
