@@ -231,7 +231,8 @@ class KernelNovelty(OutlierMixin, KernelModel):
 
     def _scores(self, X):
         """The core's scores, higher is more novel."""
-        return self._model.score(dense(self._queries(X)))
+        X = dense(self._queries(X))
+        return self._model.score(X)
 
     def _share(self):
         """Share of the training rows that count as outliers."""
