@@ -42,8 +42,10 @@ pub fn watched<T: Send>(
 ) -> PyResult<T> {
     let (place, mut raised) = (Place::default(), None);
     let (sender, mut receiver) = channel();
+    let watch = &place;
     let fitted = threads::pool(py)?.in_place_scope(|scope| {
-        scope.spawn(|_| sender.send(fit(&place)).expect("the caller waits for it"));
+        // The sender goes along: a panic drops it, and whoever waits is told.
+        scope.spawn(move |_| sender.send(fit(watch)).expect("the caller waits for it"));
         loop {
             let news;
             // There and back: a receiver belongs to one thread at a time.

@@ -148,3 +148,19 @@ fn counts_that_nobody_can_mean_are_refused() {
     let spec: Spec = "greedy,exchanges=1000000".parse().unwrap();
     assert!(Fit { method: spec, ..Fit::default() }.run(&points, None, &()).is_ok());
 }
+
+#[test]
+fn points_that_hold_nothing_are_not_moved() {
+    // Centres of a coarse grid are far from all rows under a narrow kernel; under a wide one two rows hardly differ.
+    let grid = Points::new(2, (0..12).flat_map(|i| [f64::from(i % 4), f64::from(i / 4)]).collect::<Vec<_>>()).unwrap();
+    let pair = Points::new(1, vec![0.0, 1.0]).unwrap();
+    for (points, kernel) in [(grid, "rbf,gamma=2000"), (pair, "rbf,gamma=1e-12")] {
+        for method in ["expansion", "expansion,restarts=3"] {
+            let fit = Fit { scaling: Scaling::None, ..fit(method, kernel, 1, Some(Target::Support(2))) };
+            match fit.run(&points, None, &()) {
+                Ok(model) => assert!(model.parts().fidelity > 0.0),
+                Err(error) => assert!(matches!(error, Error::NoVariance { .. }), "{method} {kernel}: {error}"),
+            }
+        }
+    }
+}

@@ -599,7 +599,8 @@ impl Problem {
         let (c, mean) = self.scatter(&values, &l);
         let pairs = top(&c, self.q, Accuracy { trace: self.trace, ..Accuracy::default() }, 0, &()).ok()?;
         let captured = pairs.values.iter().sum::<f64>();
-        if !captured.is_finite() || captured > self.ceiling {
+        // Points so far from all rows that they hold nothing have no components, and no gradient.
+        if pairs.values.is_empty() || !captured.is_finite() || captured > self.ceiling {
             return None;
         }
         let mut b = pairs.vectors;
