@@ -129,7 +129,7 @@ fn half_the_rows_may_be_one_row() {
 fn more_components_than_there_are_is_a_note() {
     let desk = desk(&normal(1, 40, 3));
     let run = desk.run("fit data.csv -o model.skpca --kernel linear -q 6");
-    let note = "note: 6 components asked for, 3 found: the data have no higher rank\n";
+    let note = "note: 6 components asked for, 3 found: to working precision, the data have no higher rank\n";
     assert_eq!((run.code, run.stderr.as_str()), (0, note));
 }
 

@@ -173,12 +173,35 @@ pub(crate) fn eigen(a: MatRef<f64>) -> Result<(Vec<f64>, Mat<f64>)> {
 pub(crate) fn frame(y: MatRef<f64>, floor: f64) -> Result<Mat<f64>> {
     let (squares, e) = eigen(product(y.transpose(), y).as_ref())?;
     let count = squares.iter().take_while(|v| **v > floor * squares[0]).count();
-    Ok(Mat::from_fn(y.ncols(), count, |i, j| e[(i, j)] / squares[j].sqrt()))
+    let mut frame = Mat::from_fn(y.ncols(), count, |i, j| e[(i, j)] / squares[j].sqrt());
+    // The squares are known to the rounding of the largest; a second step knows their roots so.
+    let columns = product(y, frame.as_ref());
+    if let Some(l) = cholesky(product(columns.transpose(), columns.as_ref()).as_ref()) {
+        divide_by_transposed(frame.as_mut(), l.as_ref());
+    }
+    Ok(frame)
 }
 
 /// The matrix with these values on its diagonal.
 pub(crate) fn diagonal(values: &[f64]) -> Mat<f64> {
     Mat::from_fn(values.len(), values.len(), |i, j| if i == j { values[i] } else { 0.0 })
+}
+
+/// Numbers of rows of A of which each has more than a `share` of its squared length outside the span of those before it, and
+/// an orthonormal basis of their span, row by row in the same order. The row that has most outside comes next.
+pub(crate) fn independent_rows(a: MatRef<f64>, share: f64) -> (Vec<usize>, Mat<f64>) {
+    let lengths: Vec<f64> = a.row_iter().map(|row| row.norm_l2()).collect();
+    let unit = Mat::from_fn(a.ncols(), a.nrows(), |i, j| a[(j, i)] / lengths[j]);
+    let qr = unit.col_piv_qr();
+    let outside = |k: usize| qr.thin_R()[(k, k)].powi(2);
+    let count = (0..a.nrows().min(a.ncols())).take_while(|&k| outside(k) > share).count();
+    let (order, _) = qr.P().arrays();
+    (order[..count].to_vec(), qr.compute_thin_Q().subcols(0, count).transpose().to_owned())
+}
+
+/// Some of the columns of A.
+pub(crate) fn columns(a: &Mat<f64>, which: &[usize]) -> Mat<f64> {
+    Mat::from_fn(a.nrows(), which.len(), |i, j| a[(i, which[j])])
 }
 
 /// Columns `[A B]`.

@@ -294,7 +294,7 @@ impl Fit {
             let why = match task.labels.filter(|labels| labelled && labels.classes() == found + 1) {
                 Some(_) => "one fewer than classes",
                 None if m == found && !spanned => "as many as points are kept",
-                None => "the data have no higher rank",
+                None => "to working precision, the data have no higher rank",
             };
             report.notes.push(format!("{asked} components asked for, {found} found: {why}"));
         }

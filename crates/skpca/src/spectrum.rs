@@ -25,6 +25,12 @@ use crate::watch::{Watch, check};
 pub(crate) const SPANNING: usize = 4000;
 /// A component shorter than this share of its terms is rounding.
 const EMPTY: f64 = 1e-12;
+/// Components are orthonormal to this …
+const ORTHONORMAL: f64 = 1e-8;
+/// … and kernel values to about this. What both say of `Σ a_i² k(z_i, z_i)` is in [`resolved`].
+const KERNEL_ROUNDING: f64 = 8.0 * f64::EPSILON;
+/// A point is apart from others if this share of its squared length is outside their span.
+const APART: f64 = KERNEL_ROUNDING / ORTHONORMAL;
 /// A residual trace this far below zero (as a share of the trace) is not rounding: the kernel is not positive semi-definite.
 const NEGATIVE: f64 = 1e-7;
 
@@ -116,7 +122,7 @@ impl Skeleton {
             mean.fill(0.0);
         }
         dense::mirror(&mut c);
-        Ok(Span { kept: kept.clone(), l: l.clone(), c, mean, residual_trace, trace })
+        Ok(Span { kept: kept.clone(), l: l.clone(), c, mean, residual_trace, trace, n: points.n() })
     }
 
     /// The span over the rows of a table with these moments, where the kernel is linear.
@@ -128,7 +134,8 @@ impl Skeleton {
         let mean = dense::product(axes.as_ref(), mean);
         let held = dense::trace(&c) + moments.n as f64 * mean.squared_norm_l2();
         let residual_trace = (moments.trace - held).max(0.0);
-        let mut span = Span { kept: kept.clone(), l: l.clone(), c, mean, residual_trace, trace: moments.trace };
+        let (trace, n) = (moments.trace, moments.n);
+        let mut span = Span { kept: kept.clone(), l: l.clone(), c, mean, residual_trace, trace, n };
         dense::mirror(&mut span.c);
         span
     }
@@ -159,6 +166,8 @@ pub(crate) struct Span {
     mean: Mat<f64>,
     residual_trace: f64,
     trace: f64,
+    /// Rows that were summed.
+    n: usize,
 }
 
 impl Span {
@@ -177,8 +186,15 @@ impl Span {
         let pairs = top(&self.c, q, Accuracy { trace: self.trace, ..Accuracy::default() }, 0, watch)?;
         let mut coefficients = pairs.vectors;
         dense::solve_lower_transposed(self.l.as_ref(), coefficients.as_mut());
-        let captured = pairs.values.iter().sum();
-        Ok(self.expansion(coefficients, None, pairs.values, captured))
+        let resolved = resolved(coefficients.as_ref(), &self.squares());
+        if resolved.len() < coefficients.ncols()
+            && let Some((apart, _)) = self.apart()
+        {
+            return apart.best(q, watch);
+        }
+        let values: Vec<f64> = resolved.iter().map(|&j| pairs.values[j]).collect();
+        let captured = values.iter().sum();
+        Ok(self.expansion(dense::columns(&coefficients, &resolved), None, values, captured))
     }
 
     /// Given components, `coefficients` over all points of the support (`k`: their kernel matrix), scaled to unit norm
@@ -226,13 +242,22 @@ impl Span {
     /// Components with coefficients `a` and coordinates `y`. Those without length, or with one that is rounding of what
     /// cancels in them, have no direction and are left out.
     fn components(self, a: Mat<f64>, y: Mat<f64>) -> Result<Expansion> {
-        let lengths: Vec<f64> = (0..self.l.nrows()).map(|i| self.l.row(i).norm_l2()).collect();
-        let terms = |j: usize| a.col(j).iter().zip(&lengths).map(|(a, length)| a.abs() * length).sum::<f64>();
+        let squares = self.squares();
+        let terms = |j: usize| a.col(j).iter().zip(&squares).map(|(a, square)| a.abs() * square.sqrt()).sum::<f64>();
         let norms: Vec<f64> = y.col_iter().map(|y| y.norm_l2()).collect();
         let alive: Vec<usize> = (0..y.ncols()).filter(|&j| norms[j] > EMPTY * terms(j)).collect();
         let unit = |m: &Mat<f64>| Mat::from_fn(m.nrows(), alive.len(), |i, j| m[(i, alive[j])] / norms[alive[j]]);
         let (a, y) = (unit(&a), unit(&y));
+        let sound = resolved(a.as_ref(), &squares);
+        if sound.len() < a.ncols() {
+            return match self.apart() {
+                Some((apart, q)) => apart.along(dense::product(q.as_ref(), y.as_ref())),
+                None => self.components(dense::columns(&a, &sound), dense::columns(&y, &sound)),
+            };
+        }
         let frame = dense::frame(y.as_ref(), 1e-10)?;
+        let axes = resolved(dense::product(a.as_ref(), frame.as_ref()).as_ref(), &squares);
+        let frame = dense::columns(&frame, &axes);
         let scatter = |y: &Mat<f64>| -> Vec<f64> {
             let cy = dense::product(self.c.as_ref(), y.as_ref());
             let along = |j: usize| y.col(j).iter().zip(cy.col(j).iter()).map(|(y, c)| y * c).sum::<f64>();
@@ -241,6 +266,37 @@ impl Span {
         let captured = scatter(&dense::product(y.as_ref(), frame.as_ref())).iter().sum();
         let values = scatter(&y);
         Ok(self.expansion(a, Some(frame), values, captured))
+    }
+
+    /// The span of those points that are well apart, and the matrix that takes coordinates of this span to those of that
+    /// one. Nothing where all of them are.
+    fn apart(&self) -> Option<(Span, Mat<f64>)> {
+        let (apart, q) = dense::independent_rows(self.l.as_ref(), APART);
+        if apart.len() == self.kept.len() {
+            return None;
+        }
+        let c = dense::product(q.as_ref(), dense::product(self.c.as_ref(), q.transpose()).as_ref());
+        let mean = dense::product(q.as_ref(), self.mean.as_ref());
+        let lost = dense::trace(&self.c) - dense::trace(&c)
+            + self.n as f64 * (self.mean.squared_norm_l2() - mean.squared_norm_l2());
+        let l = Mat::from_fn(apart.len(), self.l.ncols(), |i, j| self.l[(apart[i], j)]);
+        let mut l = dense::product(l.as_ref(), q.transpose());
+        (0..l.ncols()).for_each(|j| l.col_mut(j).subrows_mut(0, j).fill(0.0));
+        let mut span = Span {
+            kept: apart.iter().map(|&i| self.kept[i]).collect(),
+            l,
+            c,
+            mean,
+            residual_trace: self.residual_trace + lost.max(0.0),
+            ..*self
+        };
+        dense::mirror(&mut span.c);
+        Some((span, q))
+    }
+
+    /// `k(z_i, z_i)` of the points kept.
+    fn squares(&self) -> Vec<f64> {
+        (0..self.l.nrows()).map(|i| self.l.row(i).squared_norm_l2()).collect()
     }
 
     fn expansion(self, a: Mat<f64>, frame: Option<Mat<f64>>, values: Vec<f64>, captured: f64) -> Expansion {
@@ -263,6 +319,14 @@ impl Span {
             trace,
         }
     }
+}
+
+/// The components, of unit norm with coefficients `a`, whose norm is more than rounding. Kernel values are known to
+/// some `ε k`, and products of components therefore to `ε Σ a_i² k(z_i, z_i)`: where points nearly depend on each other,
+/// large coefficients cancel. `squares` are the `k(z_i, z_i)`.
+pub(crate) fn resolved(a: MatRef<f64>, squares: &[f64]) -> Vec<usize> {
+    let terms = |j: usize| a.col(j).iter().zip(squares).map(|(a, square)| a * a * square).sum::<f64>();
+    (0..a.ncols()).filter(|&j| KERNEL_ROUNDING * terms(j) <= ORTHONORMAL).collect()
 }
 
 /// The numbers of an independent subset of `support` and the Cholesky factor of its kernel matrix.
@@ -415,6 +479,41 @@ mod tests {
         for j in 0..10 {
             for i in j..10 {
                 assert!((rows[(i, j)] - sum[(i, j)]).abs() < 1e-7 * rows[(0, 0)], "{i} {j}");
+            }
+        }
+    }
+
+    /// How far the components are from orthonormal, by kernel values in their definition.
+    fn skew(kernel: &Arc<dyn Kernel>, support: &Points<'static>, expansion: &Expansion) -> f64 {
+        let kept = support.select(&expansion.kept);
+        let k = Mat::from_fn(kept.n(), kept.n(), |i, j| kernel.eval(kept.row(i), kept.row(j)));
+        let a = match &expansion.frame {
+            Some(frame) => dense::product(expansion.coefficients.as_ref(), frame.as_ref()),
+            None => expansion.coefficients.clone(),
+        };
+        let products = dense::product(a.transpose(), dense::product(k.as_ref(), a.as_ref()).as_ref());
+        (products - Mat::<f64>::identity(a.ncols(), a.ncols())).norm_max()
+    }
+
+    #[test]
+    fn components_that_are_rounding_are_left_out_and_the_others_stay() {
+        // Pairs of points so near each other that a component along their difference has no length to eight digits.
+        let points = toys::parabola(1);
+        for distance in [1e-3, 1e-4, 1e-5, 1e-6] {
+            let near = |i: usize| points.row(i).iter().map(move |v| v + distance).collect::<Vec<f64>>();
+            let pairs = (0..8).flat_map(|i| [points.row(50 * i).to_vec(), near(50 * i)].concat());
+            let support = Points::new(2, pairs.collect::<Vec<f64>>()).unwrap();
+            let alone = points.select(&(0..8).map(|i| 50 * i).collect::<Vec<_>>());
+            for kernel in ["rbf,gamma=0.5", "laplacian,gamma=0.5", "polynomial,degree=3"] {
+                let kernel = kernel::build(&kernel.parse().unwrap(), &points, 0).unwrap();
+                let span = |support| Span::new(&kernel, &points, support, true, &()).unwrap();
+                let (pairs, singles) = (span(&support).best(6, &()).unwrap(), span(&alone).best(6, &()).unwrap());
+                assert!(skew(&kernel, &support, &pairs) < 1e-8, "{kernel:?} {distance}");
+                assert!(pairs.captured > (1.0 - 1e-6) * singles.captured, "{kernel:?} {distance}");
+                let own = Mat::from_fn(16, 8, |i, j| if i / 2 == j { 1.0 - 2.0 * (i % 2) as f64 } else { 0.0 });
+                let k = || gram(&kernel, &support);
+                let differences = span(&support).given(own.as_ref(), k).unwrap();
+                assert!(skew(&kernel, &support, &differences) < 1e-8, "{kernel:?} {distance}");
             }
         }
     }

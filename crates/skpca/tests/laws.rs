@@ -394,7 +394,7 @@ fn rank_and_dependence_are_told() {
     assert_eq!(
         model.parts().report.notes,
         [
-            "10 components asked for, 2 found: the data have no higher rank",
+            "10 components asked for, 2 found: to working precision, the data have no higher rank",
             "9 support points asked for, 2 kept: the others depend on them"
         ]
     );

@@ -4,12 +4,15 @@
 //! K̃ u = λ u,   a = u / √λ,   1ᵀa = 0     so  Σ a_i φ(x_i) is the same with centred and uncentred atoms
 //! ```
 
+use faer::Mat;
+
 use super::{Capabilities, DEPENDENT, Entry, Method, Report, Size, Solution, Support, Target, Task};
-use crate::eigen::{Accuracy, KernelOperator, kernel_memory, top_of_kernel};
+use crate::dense;
+use crate::eigen::{Accuracy, KernelOperator, Operator, kernel_memory, top_of_kernel};
 use crate::error::{Error, Result};
 use crate::factor::diagonal;
 use crate::spec::Spec;
-use crate::spectrum::Expansion;
+use crate::spectrum::{Expansion, resolved};
 
 pub(super) const ENTRY: Entry = Entry {
     name: "exact",
@@ -30,7 +33,8 @@ impl Method for Exact {
         if let Some(Target::Support(m)) = task.target.filter(|t| *t != Target::Support(n)) {
             return Err(Error::parameter("support", m, "no target, or all rows: exact keeps every point"));
         }
-        let trace = diagonal(task.kernel, task.points)?.iter().sum::<f64>();
+        let squares = diagonal(task.kernel, task.points)?;
+        let trace = squares.iter().sum::<f64>();
         let operator = KernelOperator::new(task.kernel, task.points, task.center);
         let pairs = top_of_kernel(&operator, task.q, Accuracy { trace, ..Accuracy::default() }, task.seed, task.watch)?;
         let mut coefficients = pairs.vectors;
@@ -39,6 +43,7 @@ impl Method for Exact {
             let mean = if task.center { coefficients.col(j).iter().sum::<f64>() / n as f64 } else { 0.0 };
             coefficients.col_mut(j).iter_mut().for_each(|a| *a = (*a - mean) / value.sqrt());
         }
+        let (coefficients, values) = orthonormal(&operator, coefficients, pairs.values, &squares);
         let share = if task.center { 1.0 / n as f64 } else { 0.0 };
         let report =
             Report { gap: Some(pairs.residual), rounds: pairs.rounds, converged: pairs.converged, ..Report::default() };
@@ -46,8 +51,8 @@ impl Method for Exact {
             kept: (0..n).collect(),
             coefficients,
             frame: None,
-            captured: pairs.values.iter().sum(),
-            values: pairs.values,
+            captured: values.iter().sum(),
+            values,
             means: operator.means(),
             mean: vec![share; n],
             residual_trace: 0.0,
@@ -68,4 +73,27 @@ impl Method for Exact {
         let packed = 3 * size.n * size.d;
         8 * (packed + kernel_memory(size.n, size.d, size.q))
     }
+}
+
+/// From here on, the rounding of an eigenvector is seen in the norm of its component.
+const UNEVEN: f64 = 1e-9;
+
+/// The components that are more than rounding, made orthonormal again: an eigenvector is known to the rounding of the
+/// largest eigenvalue λ₁, and its component, divided by √λ, to `ε λ₁/λ`.
+fn orthonormal(
+    operator: &KernelOperator,
+    coefficients: Mat<f64>,
+    values: Vec<f64>,
+    squares: &[f64],
+) -> (Mat<f64>, Vec<f64>) {
+    let resolved = resolved(coefficients.as_ref(), squares);
+    let mut a = dense::columns(&coefficients, &resolved);
+    let values: Vec<f64> = resolved.iter().map(|&j| values[j]).collect();
+    let (Some(first), Some(last)) = (values.first(), values.last()) else { return (a, values) };
+    if f64::EPSILON * first > UNEVEN * last
+        && let Some(l) = dense::cholesky(dense::product(a.transpose(), operator.apply(a.as_ref()).as_ref()).as_ref())
+    {
+        dense::divide_by_transposed(a.as_mut(), l.as_ref());
+    }
+    (a, values)
 }

@@ -95,7 +95,7 @@ const ROUNDING: f64 = 1e-13;
 /// One that leaves no more than this knows what exact kernel PCA captures.
 const EXACT: f64 = 1e-11;
 /// Why there is nothing to find.
-pub(crate) const NO_VARIANCE: &str = "the kernel does not vary over these rows";
+pub(crate) const NO_VARIANCE: &str = "to working precision, the kernel does not vary over these rows";
 
 /// A way to choose components over few points.
 pub(crate) trait Method: Debug + Send + Sync {
