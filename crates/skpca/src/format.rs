@@ -20,10 +20,12 @@ use safetensors::tensor::{Dtype, Metadata, SafeTensors, TensorView};
 use serde_json::{Map, Value, json};
 
 use crate::columns::Columns;
+use crate::density::Density;
 use crate::error::{Error, Result};
-use crate::method::{self, Report};
-use crate::model::{Density, Model, Parts, Scores};
+use crate::method;
+use crate::model::{Model, Parts, Scores};
 use crate::points::Points;
+use crate::report::Report;
 use crate::request::Request;
 use crate::spec::Spec;
 

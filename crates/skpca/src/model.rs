@@ -12,16 +12,17 @@
 use std::collections::HashSet;
 use std::sync::Arc;
 
-use faer::{ColRef, Mat};
+use faer::{ColRef, Mat, MatRef};
 use rayon::prelude::*;
 
 use crate::columns::Columns;
 use crate::dense;
+use crate::density::Density;
 use crate::error::{Error, Result};
 use crate::gram::{Basis, Finish, Number, Precision, Weights, as_they_are};
 use crate::kernel::{Form, Kernel, Outer};
-use crate::method::Report;
 use crate::points::{Points, Rows, first_not_finite};
+use crate::report::{ABOVE_ONE, Report};
 use crate::request::Request;
 use crate::spec::Spec;
 
@@ -72,31 +73,12 @@ pub struct Parts {
     pub request: Option<Request>,
 }
 
-/// A Gaussian in feature space, `N(φ̄, C)`.
-///
-/// ```text
-/// log p(x) = −½ [ D log 2πσ² + log|C/σ²| + (‖φ(x) − φ̄‖² − ‖axesᵀ(k_z(x) − μ)‖²) / σ² ]
-/// ```
-#[derive(Clone, Debug, PartialEq)]
-pub struct Density {
-    /// σ²
-    pub noise: f64,
-    /// D, the rank of the training data in feature space.
-    pub dimension: usize,
-    /// `log|C/σ²|`
-    pub log_determinant: f64,
-    /// Coefficients over the support: m × any.
-    pub axes: Mat<f64>,
-}
-
 /// Multiply-adds that are spent on checking the components of a model that is read …
 const CHECKED_WORK: usize = 4_000_000_000;
 /// … the error that they may have …
 const CHECKED_TO: f64 = 1e-6;
 /// … and that of rounding, as a share of the terms that cancel.
 const CHECKED_ROUNDING: f64 = 1e-12;
-/// Shares may be above 1 by this much, which is rounding.
-pub(crate) const ABOVE_ONE: f64 = 1e-6;
 
 /// A fitted model. One that exists can transform and score.
 pub struct Model {
@@ -118,16 +100,20 @@ impl Model {
     /// Checks that the parts fit together, and packs them.
     pub fn new(parts: Parts) -> Result<Model> {
         let kernel = crate::kernel::build_resolved(&parts.kernel)?;
-        parts.check()?;
         if let Some(width) = kernel.width().filter(|width| *width != parts.support.d()) {
             let d = parts.support.d();
             return Err(Error::file(format!("its kernel is for {width} columns, its support has {d}")));
         }
         let basis = Basis::centred(kernel, parts.support.clone(), parts.means.clone());
+        Model::packed(basis, parts)
+    }
+
+    /// The same where the support is packed already, centred.
+    pub(crate) fn packed(basis: Basis, parts: Parts) -> Result<Model> {
+        parts.check()?;
         let features = basis.weights(parts.coefficients.clone());
-        let beta = Mat::from_fn(parts.mean.len(), 1, |i, _| parts.mean[i]);
-        let novelty = basis.weights(dense::beside(parts.coefficients.as_ref(), beta.as_ref()));
-        let mean_norm = parts.means.iter().zip(&parts.mean).map(|(a, b)| a * b).sum();
+        let novelty = basis.weights(with_beta(&parts.coefficients, &parts.mean));
+        let mean_norm = dense::dot(&parts.means, &parts.mean);
         let loss = Loss::of_32_bits(basis.kernel().as_ref(), &parts);
         Ok(Model { parts, basis, features, novelty, mean_norm, loss })
     }
@@ -272,22 +258,7 @@ impl Model {
 
     /// The score of one row from its products with `[A β]`.
     fn novelty_of(&self, products: &[f64], x: &[f64]) -> f64 {
-        let (features, mean) = products.split_at(self.q());
-        // βᵀk_z(x) is βᵀ(k_z(x) − μ), which the product gives, and μᵀβ.
-        let score = self.kernel().eval(x, x) - 2.0 * mean[0] - self.mean_norm - self.projected(features);
-        // Below zero by rounding only: it is a squared distance.
-        if score < 0.0 { 0.0 } else { score }
-    }
-
-    /// `‖Eᵀ y‖²`
-    fn projected(&self, features: &[f64]) -> f64 {
-        match &self.parts.frame {
-            None => features.iter().map(|y| y * y).sum(),
-            Some(frame) => {
-                let along = |e: ColRef<f64>| e.iter().zip(features).map(|(e, y)| e * y).sum::<f64>();
-                frame.col_iter().map(|e| along(e) * along(e)).sum()
-            }
-        }
+        distance(self.kernel().eval(x, x), products, self.mean_norm, self.parts.frame.as_ref())
     }
 
     /// The share of the variance of `points` in feature space, around the training mean, that the components capture: 0 to 1.
@@ -297,30 +268,10 @@ impl Model {
         let (mut lost, mut captured) = (0.0, 0.0);
         for (row, x) in products.chunks_exact(self.q() + 1).zip(x.rows()) {
             lost += self.novelty_of(row, x);
-            captured += self.projected(&row[..self.q()]);
+            captured += projected(&row[..self.q()], self.parts.frame.as_ref());
         }
         self.finite(&[lost, captured], 1)?;
         Ok(if captured > 0.0 { captured / (captured + lost) } else { 0.0 })
-    }
-
-    /// Ends a fit: fixes the signs of the components and summarises the scores, both on training rows `x` (scaled).
-    pub(crate) fn settled(mut self, x: &Points, quantile: f64) -> Result<Model> {
-        let q = self.q();
-        let products = self.basis.product(x, &self.novelty, Precision::Double);
-        let rows = products.chunks_exact(q + 1).zip(x.rows());
-        let scores: Vec<f64> = rows.map(|(row, x)| self.novelty_of(row, x)).collect();
-        self.finite(&scores, 1)?;
-        for k in 0..q {
-            let feature = || products.iter().skip(k).step_by(q + 1);
-            let largest = feature().fold(0.0_f64, |largest, y| largest.max(y.abs()));
-            // Among sizes equal but for rounding, the first decides.
-            if feature().find(|y| y.abs() >= (1.0 - 1e-8) * largest).is_some_and(|y| *y < 0.0) {
-                self.parts.coefficients.col_mut(k).iter_mut().for_each(|a| *a = -*a);
-                self.parts.frame.iter_mut().for_each(|frame| frame.row_mut(k).iter_mut().for_each(|e| *e = -*e));
-            }
-        }
-        self.parts.scores = Scores::new(scores, quantile);
-        Model::new(self.parts)
     }
 
     /// Log-likelihood of each row of `points` under the Gaussian of the method `likelihood`: its mean over held-out rows
@@ -396,6 +347,56 @@ impl Model {
             None => Ok(()),
         }
     }
+}
+
+/// `[A β]`
+fn with_beta(coefficients: &Mat<f64>, beta: &[f64]) -> Mat<f64> {
+    dense::beside(coefficients.as_ref(), MatRef::from_column_major_slice(beta, beta.len(), 1))
+}
+
+/// The score of a row x from `k(x, x)` and its products with `[A β]`; `mean_norm` is `μᵀβ`.
+fn distance(own: f64, products: &[f64], mean_norm: f64, frame: Option<&Mat<f64>>) -> f64 {
+    let (features, mean) = products.split_at(products.len() - 1);
+    // βᵀk_z(x) is βᵀ(k_z(x) − μ), which the product gives, and μᵀβ.
+    let score = own - 2.0 * mean[0] - mean_norm - projected(features, frame);
+    // Below zero by rounding only: it is a squared distance.
+    if score < 0.0 { 0.0 } else { score }
+}
+
+/// `‖Eᵀ y‖²`
+fn projected(features: &[f64], frame: Option<&Mat<f64>>) -> f64 {
+    let Some(frame) = frame else { return features.iter().map(|y| y * y).sum() };
+    let along = |e: ColRef<f64>| e.iter().zip(features).map(|(e, y)| e * y).sum::<f64>();
+    frame.col_iter().map(|e| along(e) * along(e)).sum()
+}
+
+/// Fixes the signs of components on training rows `x` (scaled): of each, the largest feature is positive. Returns the scores
+/// of these rows. The basis is centred by the `means` μ.
+pub(crate) fn orient(
+    basis: &Basis,
+    coefficients: &mut Mat<f64>,
+    frame: &mut Option<Mat<f64>>,
+    (means, beta): (&[f64], &[f64]),
+    x: &Points,
+) -> Result<Vec<f64>> {
+    let (q, kernel) = (coefficients.ncols(), basis.kernel());
+    let products = basis.product(x, &basis.weights(with_beta(coefficients, beta)), Precision::Double);
+    let mean_norm = dense::dot(means, beta);
+    let rows = products.chunks_exact(q + 1).zip(x.rows());
+    let scores: Vec<f64> = rows.map(|(row, x)| distance(kernel.eval(x, x), row, mean_norm, frame.as_ref())).collect();
+    if let Some(row) = first_not_finite(&scores) {
+        return Err(Error::Overflow { kernel: kernel.spec().name, row });
+    }
+    for k in 0..q {
+        let feature = || products.iter().skip(k).step_by(q + 1);
+        let largest = feature().fold(0.0_f64, |largest, y| largest.max(y.abs()));
+        // Among sizes equal but for rounding, the first decides.
+        if feature().find(|y| y.abs() >= (1.0 - 1e-8) * largest).is_some_and(|y| *y < 0.0) {
+            coefficients.col_mut(k).iter_mut().for_each(|a| *a = -*a);
+            frame.iter_mut().for_each(|frame| frame.row_mut(k).iter_mut().for_each(|e| *e = -*e));
+        }
+    }
+    Ok(scores)
 }
 
 /// 32 bits where they were asked for and lose little.

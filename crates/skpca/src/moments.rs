@@ -13,8 +13,8 @@ use faer::{Mat, MatRef};
 use crate::blocks;
 use crate::dense;
 use crate::error::Result;
-use crate::factor::check_magnitude;
 use crate::kernel::Kernel;
+use crate::kernel_matrix::check_magnitude;
 use crate::points::Points;
 use crate::watch::Watch;
 
@@ -181,7 +181,7 @@ mod tests {
     fn what_cannot_be_squared_is_refused_as_by_any_kernel() {
         for value in [1e200, 1e75, 1e-75] {
             let points = Points::new(1, vec![value, -value, 0.0]).unwrap();
-            let expected = crate::factor::diagonal(&linear(), &points).err();
+            let expected = crate::kernel_matrix::diagonal(&linear(), &points).err();
             assert!(expected.is_some(), "{value}");
             assert_eq!(Moments::new(&linear(), &points, true, &()).err(), expected, "{value}");
         }

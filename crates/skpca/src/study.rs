@@ -1,16 +1,13 @@
 //! One table under one kernel: what every fit of it needs, made once.
 
-use std::sync::Arc;
 use std::time::Duration;
 
-use crate::columns::Columns;
-use crate::conformal::Learner;
-use crate::error::{Error, Result};
+use crate::error::Result;
 use crate::fit::Fit;
-use crate::kernel::{self, Bandwidth, Kernel};
 use crate::labels::Labels;
 use crate::method::{Shared, Target};
 use crate::model::Model;
+use crate::plan::{Plan, Prepared};
 use crate::points::Points;
 use crate::spec::Spec;
 use crate::watch::Watch;
@@ -33,51 +30,8 @@ use crate::watch::Watch;
 /// ```
 pub struct Study<'a> {
     fit: Fit,
-    table: Ground<'a>,
+    table: Prepared<'a>,
     shared: Shared<'a>,
-}
-
-/// A table as methods see it.
-pub(crate) struct Ground<'a> {
-    pub columns: Columns,
-    /// Scaled.
-    pub points: Points<'a>,
-    pub labels: Option<&'a Labels>,
-    pub kernel: Inner,
-}
-
-/// Inner products in feature space.
-pub(crate) enum Inner {
-    Known(Arc<dyn Kernel>),
-    /// Each fit learns its own from the labels.
-    Learned(Learner),
-}
-
-impl<'a> Ground<'a> {
-    /// Scales the columns and builds the kernel, as `fit` says.
-    pub(crate) fn new(
-        fit: &Fit,
-        points: &'a Points,
-        labels: Option<&'a Labels>,
-        names: Option<Vec<String>>,
-    ) -> Result<Ground<'a>> {
-        fit.check()?;
-        if points.n() < 2 {
-            return Err(Error::TooFewRows { rows: points.n(), needed: 2, why: "a fit".into() });
-        }
-        if let Some(labels) = labels.filter(|labels| labels.n() != points.n()) {
-            let expected = format!("one for each of the {} rows", points.n());
-            return Err(Error::parameter("labels", labels.n(), &expected));
-        }
-        fit.fits(points.n(), labels.is_some())?;
-        let columns = Columns::fit(points, names, fit.scaling)?;
-        let scaled = columns.apply(points)?;
-        let kernel = match Learner::new(&fit.kernel, &Bandwidth { points: Some(&scaled), seed: fit.seed })? {
-            Some(learner) => Inner::Learned(learner),
-            None => Inner::Known(kernel::build(&fit.kernel, &scaled, fit.seed)?),
-        };
-        Ok(Ground { columns, points: scaled, labels, kernel })
-    }
 }
 
 impl<'a> Study<'a> {
@@ -87,19 +41,20 @@ impl<'a> Study<'a> {
         points: &'a Points,
         labels: Option<&'a Labels>,
         names: Option<Vec<String>>,
-        clock: &'a dyn Fn() -> Duration,
+        clock: &'a (dyn Fn() -> Duration + Sync),
     ) -> Result<Study<'a>> {
         let fit = Fit { method: Fit::default().method, target: None, ..fit.clone() };
-        let table = Ground::new(&fit, points, labels, names)?;
+        Plan::new(&fit)?.check_table(points.n(), labels.is_some())?;
+        let table = Prepared::new(&fit, points, labels, names)?;
         Ok(Study { fit, table, shared: Shared::new(clock) })
     }
 
     /// The model of one method and target, and the time that its fit would have taken alone.
     pub fn fit(&self, method: &Spec, target: Option<Target>, watch: &dyn Watch) -> Result<(Model, Duration)> {
         let fit = Fit { method: method.clone(), target, ..self.fit.clone() };
-        fit.check()?;
-        fit.fits(self.table.points.n(), self.table.labels.is_some())?;
-        let (model, alone) = self.shared.timed(|| fit.run_on(&self.table, Some(&self.shared), watch));
+        let plan = Plan::new(&fit)?;
+        plan.check_table(self.table.points.n(), self.table.labels.is_some())?;
+        let (model, alone) = self.shared.timed(|| plan.run(&self.table, Some(&self.shared), watch));
         Ok((model?, alone))
     }
 }

@@ -11,7 +11,7 @@
 use faer::{Mat, MatRef};
 
 use super::greedy::Greedy;
-use super::{COMPONENTS, Capabilities, Entry, Method, Report, Size, Solution, Task};
+use super::{COMPONENTS, Capabilities, Entry, Method, Size, Solution, Task};
 use crate::blocks;
 use crate::dense;
 use crate::eigen::{Accuracy, top};
@@ -20,6 +20,7 @@ use crate::gram::Basis;
 use crate::labels::Labels;
 use crate::parameter::{Parameter, Range};
 use crate::points::Points;
+use crate::report::Report;
 use crate::spec::Spec;
 
 /// ρ where nothing is said.
@@ -54,11 +55,11 @@ struct Discriminant {
 }
 
 impl Method for Discriminant {
-    fn fit(&self, task: &mut Task) -> Result<Solution> {
+    fn fit(&self, task: &Task) -> Result<Solution> {
         let labels = task.labels.expect("a fit without labels is refused");
         let directions = task.q.min(labels.classes() - 1);
         // Few directions do not mean that few components would do to find them in.
-        task.q = task.q.max(COMPONENTS).min(task.points.n());
+        let task = &task.with_components(task.q.max(COMPONENTS).min(task.points.n()));
         let Solution { support, expansion, fewer, .. } = self.points.fit(task)?;
         let chosen = support.points(task.points);
         let fidelity = task.fidelity_of(&chosen, &expansion)?;
@@ -74,15 +75,10 @@ impl Method for Discriminant {
             notes: vec![note.into()],
             ..Report::default()
         };
-        Ok(Solution {
-            method: Spec::new("discriminant").with("regularisation", self.regularisation),
-            support,
-            expansion: span.along(directions)?,
-            density: None,
-            fidelity: Some(fidelity),
-            fewer,
-            report,
-        })
+        let method = Spec::new("discriminant").with("regularisation", self.regularisation);
+        let (fidelity, reference) = (Some(fidelity), Some(task.reference()?.clone()));
+        let solution = Solution::new(method, support, span.along(directions)?, report);
+        Ok(Solution { fidelity, reference, fewer, ..solution })
     }
 
     fn memory(&self, size: &Size) -> usize {

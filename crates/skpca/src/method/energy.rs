@@ -17,19 +17,20 @@
 mod features;
 
 use std::collections::BTreeSet;
+use std::sync::Arc;
 
 use faer::Mat;
 
 use self::features::Features;
 use super::parameters::{BY_TARGET, RANK};
 use super::search;
-use super::{
-    Capabilities, DEPENDENT, Entry, Method, NO_VARIANCE, Report, Size, Solution, Support, Target, Task, usual_rank,
-};
+use super::{Capabilities, Entry, Method, NO_VARIANCE, Size, Solution, Support, Target, Task, usual_rank};
 use crate::dense;
 use crate::eigen::{Accuracy, top};
 use crate::error::{Error, Result};
 use crate::parameter::{Domain, Parameter, Range};
+use crate::reference::Reference;
+use crate::report::Report;
 use crate::spec::Spec;
 use crate::spectrum::{Expansion, SPANNING};
 use crate::watch::check;
@@ -100,13 +101,13 @@ struct Energy {
 }
 
 impl Method for Energy {
-    fn fit(&self, task: &mut Task) -> Result<Solution> {
+    fn fit(&self, task: &Task) -> Result<Solution> {
         if self.alpha.is_some() {
             task.refuse_target("alpha")?;
         }
         let features = Features::new(task, self.rank(task.points.n(), task.target))?;
         let mut ranking = Ranking::new(features.energies(task)?, features.trace())?;
-        let (rows, expansion, beta) = self.choose(task, &features, &mut ranking)?;
+        let Chosen { rows, expansion, beta, reference } = self.choose(task, &features, &mut ranking)?;
         let lost = |held: f64| (1.0 - held / ranking.total).max(0.0);
         let (bound, residual) = (lost(beta.iter().sum()), lost(expansion.captured));
         // With a target it is the points that decide; the paper's split would need an α above 1 for few of them.
@@ -122,15 +123,8 @@ impl Method for Energy {
                 .notes
                 .push(format!("that is more than alpha = {alpha}: a factor of rank {rank} does not hold the rest"));
         }
-        Ok(Solution {
-            method: Spec::new("energy").with("alpha", alpha).with("split", split.name()).with("rank", rank),
-            support: Support::Rows(rows),
-            expansion,
-            density: None,
-            fidelity: None,
-            fewer: DEPENDENT,
-            report,
-        })
+        let method = Spec::new("energy").with("alpha", alpha).with("split", split.name()).with("rank", rank);
+        Ok(Solution { reference, ..Solution::new(method, Support::Rows(rows), expansion, report) })
     }
 
     fn memory(&self, size: &Size) -> usize {
@@ -152,26 +146,24 @@ impl Energy {
         usual_rank(self.rank.or(self.alpha.map(|_| n)), n, target)
     }
 
-    /// The rows to keep, the best components in their span, and the eigenvalues of the rule's own components. Sets `q`
-    /// where the rule decides it.
-    fn choose(
-        &self,
-        task: &mut Task,
-        features: &Features,
-        ranking: &mut Ranking,
-    ) -> Result<(Vec<usize>, Expansion, Vec<f64>)> {
+    /// Rows by the rule, or by a target.
+    fn choose(&self, task: &Task, features: &Features, ranking: &mut Ranking) -> Result<Chosen> {
         let (rows, expansion) = match (self.alpha, task.aim()) {
             (Some(alpha), _) => {
                 let gamma = self.split.share(alpha);
                 let rows = ranking.rows_holding(gamma);
                 let beta = components(task, &features.scatter_of(&rows, task.watch)?, gamma)?;
-                task.q = beta.len();
-                features.leading(task)?;
-                let expansion = features.expansion(task, &rows)?;
-                return Ok((rows, expansion, beta));
+                let task = task.with_components(beta.len());
+                if let Some(reference) = features.leading(&task)?.1 {
+                    task.note(reference);
+                }
+                let expansion = features.expansion(&task, &rows)?;
+                return Ok(Chosen { rows, expansion, beta, reference: Some(task.reference()?.clone()) });
             }
             (None, Target::Support(m)) => {
-                features.leading(task)?;
+                if let Some(reference) = features.leading(task)?.1 {
+                    task.note(reference);
+                }
                 let rows = ranking.rows(m);
                 let expansion = features.expansion(task, &rows)?;
                 (rows, expansion)
@@ -179,8 +171,19 @@ impl Energy {
             (None, Target::Fidelity(fidelity)) => smallest(task, features, ranking, fidelity)?,
         };
         let beta = leading(task, &features.scatter_of(&rows, task.watch)?)?;
-        Ok((rows, expansion, beta))
+        Ok(Chosen { rows, expansion, beta, reference: None })
     }
+}
+
+/// What the rule leads to.
+struct Chosen {
+    rows: Vec<usize>,
+    /// The best components in their span.
+    expansion: Expansion,
+    /// Eigenvalues of the rule's own components.
+    beta: Vec<f64>,
+    /// What exact kernel PCA captures, where the rule decides the number of components.
+    reference: Option<Arc<Reference>>,
 }
 
 /// The rows, those that hold most energy first, as far as somebody asked: what stands before a cut comes before all that stands
@@ -248,7 +251,11 @@ impl Ranking {
 /// The fewest points whose span holds the fidelity: in the features first, then on the data.
 fn smallest(task: &Task, features: &Features, ranking: &mut Ranking, fidelity: f64) -> Result<(Vec<usize>, Expansion)> {
     let n = task.points.n();
-    let all: f64 = features.leading(task)?.values.iter().sum();
+    let (values, reference) = features.leading(task)?;
+    if let Some(reference) = reference {
+        task.note(reference);
+    }
+    let all: f64 = values.iter().sum();
     let mut enough = |count: usize| -> Result<bool> {
         check(task.watch, "search", 0.0)?;
         Ok(features.captured(task, &ranking.rows(count))? >= fidelity * all)

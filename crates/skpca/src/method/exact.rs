@@ -6,11 +6,12 @@
 
 use faer::Mat;
 
-use super::{Capabilities, DEPENDENT, Entry, Method, Report, Size, Solution, Support, Target, Task};
+use super::{Capabilities, Entry, Method, Size, Solution, Support, Target, Task};
 use crate::dense;
 use crate::eigen::{Accuracy, KernelOperator, Operator, kernel_memory, top_of_kernel};
 use crate::error::{Error, Result};
-use crate::factor::diagonal;
+use crate::kernel_matrix::diagonal;
+use crate::report::Report;
 use crate::spec::Spec;
 use crate::spectrum::{Expansion, resolved};
 
@@ -27,8 +28,7 @@ pub(super) const ENTRY: Entry = Entry {
 struct Exact;
 
 impl Method for Exact {
-    fn fit(&self, task: &mut Task) -> Result<Solution> {
-        let task = &*task;
+    fn fit(&self, task: &Task) -> Result<Solution> {
         let n = task.points.n();
         if let Some(Target::Support(m)) = task.target.filter(|t| *t != Target::Support(n)) {
             return Err(Error::parameter("support", m, "no target, or all rows: exact keeps every point"));
@@ -58,15 +58,7 @@ impl Method for Exact {
             residual_trace: 0.0,
             trace,
         };
-        Ok(Solution {
-            method: Spec::new("exact"),
-            support: Support::Rows((0..n).collect()),
-            expansion,
-            density: None,
-            fidelity: None,
-            fewer: DEPENDENT,
-            report,
-        })
+        Ok(Solution::new(Spec::new("exact"), Support::Rows((0..n).collect()), expansion, report))
     }
 
     fn memory(&self, size: &Size) -> usize {

@@ -25,17 +25,18 @@ use faer::Mat;
 use super::greedy::Choice;
 use super::kmeans;
 use super::plane::Plane;
-use super::{DEPENDENT, Entry, Method, Report, Size, Solution, Support, Target, Task};
+use super::{Entry, Method, Size, Solution, Support, Target, Task};
 use crate::dense::{self, dot};
 use crate::eigen::{Accuracy, top};
 use crate::error::Result;
-use crate::factor::diagonal;
 use crate::gradient::{Anchors, Values};
 use crate::gram::stretches;
 use crate::kernel::{Form, Kernel};
-use crate::model::ABOVE_ONE;
+use crate::kernel_matrix::diagonal;
 use crate::points::Points;
 use crate::random::Random;
+use crate::report::ABOVE_ONE;
+use crate::report::Report;
 use crate::spec::Spec;
 use crate::spectrum::{Expansion, LOSS, condition};
 use crate::watch::{Watch, check};
@@ -106,8 +107,7 @@ struct Free {
 }
 
 impl Method for Free {
-    fn fit(&self, task: &mut Task) -> Result<Solution> {
-        let task = &*task;
+    fn fit(&self, task: &Task) -> Result<Solution> {
         let n = task.points.n();
         let mut path = Path::new(self, task)?;
         let moved = match task.aim() {
@@ -124,18 +124,9 @@ impl Method for Free {
             converged: moved.converged,
             ..Report::default()
         };
-        Ok(Solution {
-            method: Spec::new("expansion")
-                .with("steps", self.steps)
-                .with("rows", self.rows)
-                .with("restarts", self.restarts),
-            support: Support::Points(moved.support),
-            expansion: moved.expansion,
-            density: None,
-            fidelity: None,
-            fewer: DEPENDENT,
-            report,
-        })
+        let method = Spec::new("expansion").with("steps", self.steps).with("rows", self.rows);
+        let method = method.with("restarts", self.restarts);
+        Ok(Solution::new(method, Support::Points(moved.support), moved.expansion, report))
     }
 
     fn fidelities(&self, task: &Task, most: usize) -> Result<Option<Vec<(usize, f64)>>> {

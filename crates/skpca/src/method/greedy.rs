@@ -19,15 +19,17 @@ use std::collections::BTreeMap;
 use faer::{Mat, MatRef};
 
 use super::shared::Principal;
-use super::{DEPENDENT, Entry, Method, NO_VARIANCE, Report, Size, Solution, Support, Target, Task, usual_rank};
+use super::{DEPENDENT, Entry, Method, NO_VARIANCE, Size, Solution, Support, Target, Task, usual_rank};
 use crate::dense;
 use crate::eigen::{Accuracy, top};
 use crate::error::{Error, Result};
-use crate::factor::{Factor, diagonal, gram};
+use crate::factor::Factor;
 use crate::gradient::Anchors;
+use crate::kernel_matrix::{diagonal, gram};
 use crate::points::Points;
 use crate::random::Random;
 use crate::reference::{Leading, Reference};
+use crate::report::Report;
 use crate::spec::Spec;
 use crate::spectrum::Expansion;
 use crate::watch::check;
@@ -92,8 +94,7 @@ impl Greedy {
 }
 
 impl Method for Greedy {
-    fn fit(&self, task: &mut Task) -> Result<Solution> {
-        let task = &*task;
+    fn fit(&self, task: &Task) -> Result<Solution> {
         self.choose(task, |choice| self.chosen(task, choice))
     }
 
@@ -155,17 +156,12 @@ impl Greedy {
             converged: settled.done,
             ..Report::default()
         };
-        let method = Spec::new("greedy").with("gain", self.gain).with("exchanges", self.exchanges);
-        let rank = choice.rank();
-        Ok(Solution {
-            method: rank.map_or(method.clone(), |rank| method.with("rank", rank)),
-            support: Support::Rows(rows),
-            expansion,
-            density: None,
-            fidelity: None,
-            fewer: if self.rank.is_some() { "the factor's rank allows no more" } else { DEPENDENT },
-            report,
-        })
+        let mut method = Spec::new("greedy").with("gain", self.gain).with("exchanges", self.exchanges);
+        if let Some(rank) = choice.rank() {
+            method = method.with("rank", rank);
+        }
+        let fewer = if self.rank.is_some() { "the factor's rank allows no more" } else { DEPENDENT };
+        Ok(Solution { fewer, ..Solution::new(method, Support::Rows(rows), expansion, report) })
     }
 }
 

@@ -8,13 +8,12 @@
 //! residuals stand for everybody's, and a fit then needs no n × m matrix at all. Where a uniform draw of as many
 //! points captures more, it is taken instead.
 
-use std::rc::Rc;
 use std::sync::Arc;
 
 use faer::Mat;
 
 use super::search;
-use super::{Capabilities, DEPENDENT, Entry, Method, Report, Size, Solution, Support, Target, Task};
+use super::{Capabilities, Entry, Method, Size, Solution, Support, Target, Task};
 use crate::blocks;
 use crate::eigen::{Accuracy, top};
 use crate::error::Result;
@@ -23,6 +22,7 @@ use crate::kernel::Kernel;
 use crate::points::Points;
 use crate::random::Random;
 use crate::reference::Reference;
+use crate::report::Report;
 use crate::spec::Spec;
 use crate::spectrum::{Expansion, SINGLE_ROWS, Skeleton, roughly_captured};
 use crate::watch::Watch;
@@ -48,8 +48,7 @@ pub(super) const ENTRY: Entry = Entry {
 struct Landmarks;
 
 impl Method for Landmarks {
-    fn fit(&self, task: &mut Task) -> Result<Solution> {
-        let task = &*task;
+    fn fit(&self, task: &Task) -> Result<Solution> {
         let (support, expansion) = match task.aim() {
             Target::Support(m) => {
                 let (support, skeleton) = better(task, m)?;
@@ -59,15 +58,7 @@ impl Method for Landmarks {
             Target::Fidelity(fidelity) => smallest(task, fidelity)?,
         };
         let report = Report { rounds: 1, converged: true, ..Report::default() };
-        Ok(Solution {
-            method: Spec::new("landmarks"),
-            support: Support::Rows(support),
-            expansion,
-            density: None,
-            fidelity: None,
-            fewer: DEPENDENT,
-            report,
-        })
+        Ok(Solution::new(Spec::new("landmarks"), Support::Rows(support), expansion, report))
     }
 
     fn memory(&self, size: &Size) -> usize {
@@ -103,7 +94,7 @@ fn better(task: &Task, m: usize) -> Result<(Vec<usize>, Skeleton)> {
     );
     let (pivots, reference) = (pivots?, reference?);
     if let Some(reference) = reference {
-        let _ = task.reference.set(Rc::new(reference));
+        task.note(reference);
     }
     let skeleton = |rows: &[usize]| Skeleton::new(kernel, &points.select(rows), watch);
     if pivots.len() == n {

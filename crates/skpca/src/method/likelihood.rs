@@ -20,12 +20,14 @@ use super::parameters::{BY_TARGET, RANK, REFIT};
 use super::search::search;
 use super::shared::Principal;
 use super::weights::{self, State};
-use super::{Capabilities, Entry, Method, Report, Size, Solution, Support, Target, Task, usual_rank};
+use super::{Capabilities, Entry, Method, Size, Solution, Support, Target, Task, usual_rank};
 use crate::dense;
+use crate::density::Density;
 use crate::error::{Error, Result};
-use crate::factor::{Factor, gram};
-use crate::model::Density;
+use crate::factor::Factor;
+use crate::kernel_matrix::gram;
 use crate::parameter::{Domain, Parameter, Range};
+use crate::report::Report;
 use crate::spec::Spec;
 use crate::spectrum::Expansion;
 
@@ -95,7 +97,7 @@ struct Likelihood {
 }
 
 impl Method for Likelihood {
-    fn fit(&self, task: &mut Task) -> Result<Solution> {
+    fn fit(&self, task: &Task) -> Result<Solution> {
         if self.noise.is_some() {
             task.refuse_target("noise (or fraction)")?;
         }
@@ -229,19 +231,10 @@ impl Path<'_> {
             ..Report::default()
         };
         let density = density(&k, &state, noise, dimension, &expansion)?;
-        Ok(Solution {
-            method: Spec::new("likelihood")
-                .with("noise", noise)
-                .with("refit", self.method.refit)
-                .with("tolerance", self.method.tolerance)
-                .with("rank", dimension),
-            support: Support::Rows(state.rows),
-            expansion,
-            fidelity: None,
-            fewer: "no noise selects as many",
-            density: Some(density),
-            report,
-        })
+        let method = Spec::new("likelihood").with("noise", noise).with("refit", self.method.refit);
+        let method = method.with("tolerance", self.method.tolerance).with("rank", dimension);
+        let solution = Solution::new(method, Support::Rows(state.rows), expansion, report);
+        Ok(Solution { density: Some(density), fewer: "no noise selects as many", ..solution })
     }
 }
 

@@ -15,9 +15,10 @@ use super::parameters::BY_TARGET;
 use super::search::{Found, TRIALS, search};
 use super::space::{FactorSpace, KernelSpace, Space, Vectors};
 use super::twins::Twins;
-use super::{Method, Report, Size, Solution, Support, Target, Task, entry, usual_rank};
+use super::{Method, Size, Solution, Support, Target, Task, entry, usual_rank};
 use crate::error::{Error, Result};
 use crate::parameter::{Domain, Parameter, Range};
+use crate::report::Report;
 use crate::spec::{Fields, Spec};
 use crate::spectrum::Expansion;
 
@@ -149,7 +150,7 @@ fn refuse_both(name: &'static str, value: f64, other: bool) -> Result<()> {
 }
 
 impl Method for Regression {
-    fn fit(&self, task: &mut Task) -> Result<Solution> {
+    fn fit(&self, task: &Task) -> Result<Solution> {
         if self.penalty.is_some() {
             task.refuse_target("a penalty")?;
         }
@@ -292,15 +293,9 @@ impl Path<'_> {
             }
             (None, Target::Fidelity(f)) => self.with_fidelity(f, most)?,
         };
-        Ok(Solution {
-            method: self.spec(&candidate),
-            support: Support::Rows(candidate.rows),
-            expansion,
-            density: None,
-            fidelity: None,
-            fewer: "no penalty selects as many",
-            report: candidate.report,
-        })
+        let method = self.spec(&candidate);
+        let solution = Solution::new(method, Support::Rows(candidate.rows), expansion, candidate.report);
+        Ok(Solution { fewer: "no penalty selects as many", ..solution })
     }
 
     /// One penalty a group of columns.

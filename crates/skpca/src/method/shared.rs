@@ -3,8 +3,7 @@
 //! Everything kept is a function of its key, so that a fit gives the same bits whether it found or made it. The time that
 //! finding saved is counted by the caller's clock, so that a fit's time can be told as if it had been alone.
 
-use std::cell::{Cell, RefCell};
-use std::rc::Rc;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use faer::Mat;
@@ -16,7 +15,7 @@ use crate::reference::Reference;
 /// A factor and the scatter of its rows.
 #[derive(Clone)]
 pub(crate) struct Scattered {
-    pub factor: Rc<Factor>,
+    pub factor: Arc<Factor>,
     /// `F̃ᵀF̃`
     pub t: Mat<f64>,
     /// `f̄`, zero if not centred.
@@ -31,12 +30,12 @@ pub(crate) struct Principal {
 }
 
 /// Values made, each under its key, with the time they took.
-pub(crate) type Memo<K, V> = RefCell<Vec<(K, Rc<V>, Duration)>>;
+pub(crate) type Memo<K, V> = Mutex<Vec<(K, Arc<V>, Duration)>>;
 
 /// The common parts of many fits.
 pub(crate) struct Shared<'a> {
-    clock: &'a dyn Fn() -> Duration,
-    saved: Cell<Duration>,
+    clock: &'a (dyn Fn() -> Duration + Sync),
+    saved: Mutex<Duration>,
     /// By rank.
     pub factors: Memo<usize, Factor>,
     /// By rank and whether it is centred.
@@ -48,10 +47,10 @@ pub(crate) struct Shared<'a> {
 
 impl<'a> Shared<'a> {
     /// `clock` tells the time since any fixed moment.
-    pub(crate) fn new(clock: &'a dyn Fn() -> Duration) -> Shared<'a> {
+    pub(crate) fn new(clock: &'a (dyn Fn() -> Duration + Sync)) -> Shared<'a> {
         Shared {
             clock,
-            saved: Cell::default(),
+            saved: Mutex::default(),
             factors: Memo::default(),
             scattered: Memo::default(),
             principal: Memo::default(),
@@ -60,54 +59,62 @@ impl<'a> Shared<'a> {
     }
 
     /// What `memo` has under `key`; it is made if it has nothing.
-    pub(crate) fn made<K: PartialEq, V>(
+    pub(crate) fn get<K: PartialEq, V>(
         &self,
         memo: &Memo<K, V>,
         key: K,
         make: impl FnOnce() -> Result<V>,
-    ) -> Result<Rc<V>> {
-        if let Some((_, value, cost)) = memo.borrow().iter().find(|(known, ..)| *known == key) {
-            self.saved.set(self.saved.get() + *cost);
+    ) -> Result<Arc<V>> {
+        if let Some((_, value, cost)) = locked(memo).iter().find(|(known, ..)| *known == key) {
+            *locked(&self.saved) += *cost;
             return Ok(value.clone());
         }
-        let (value, cost) = self.timed(|| make().map(Rc::new));
+        let (value, cost) = self.timed(|| make().map(Arc::new));
         let value = value?;
-        memo.borrow_mut().push((key, value.clone(), cost));
+        locked(memo).push((key, value.clone(), cost));
         Ok(value)
     }
 
     /// What `work` gives, and the time it would have taken if nothing had been there.
     pub(crate) fn timed<V>(&self, work: impl FnOnce() -> V) -> (V, Duration) {
-        let (start, saved) = ((self.clock)(), self.saved.get());
+        let (start, saved) = ((self.clock)(), *locked(&self.saved));
         let value = work();
-        (value, (self.clock)().saturating_sub(start) + (self.saved.get() - saved))
+        (value, (self.clock)().saturating_sub(start) + (*locked(&self.saved) - saved))
     }
+}
+
+/// What a lock holds; whoever panicked with it left it whole.
+fn locked<T>(lock: &Mutex<T>) -> MutexGuard<'_, T> {
+    lock.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 #[cfg(test)]
 mod tests {
+    use std::sync::atomic::AtomicU64;
+    use std::sync::atomic::Ordering::Relaxed;
+
     use super::*;
 
     #[test]
     fn time_saved_is_counted_once_and_nested_parts_with_it() {
-        let now = Cell::new(0);
-        let clock = || Duration::from_secs(now.get());
+        let now = AtomicU64::new(0);
+        let clock = || Duration::from_secs(now.load(Relaxed));
         let shared = Shared::new(&clock);
         let (inner, outer) = (Memo::<u8, u32>::default(), Memo::<u8, u32>::default());
-        let take = |seconds: u64| now.set(now.get() + seconds);
+        let take = |seconds: u64| now.fetch_add(seconds, Relaxed);
         let small = || {
-            shared.made(&inner, 0, || {
+            shared.get(&inner, 0, || {
                 take(2);
                 Ok(7)
             })
         };
         let large = || {
-            shared.made(&outer, 0, || {
+            shared.get(&outer, 0, || {
                 take(3);
                 Ok(*small()? + 1)
             })
         };
-        let seconds = |work: &dyn Fn() -> Result<Rc<u32>>| {
+        let seconds = |work: &dyn Fn() -> Result<Arc<u32>>| {
             let (value, time) = shared.timed(work);
             (*value.expect("nothing fails here"), time.as_secs())
         };
@@ -115,7 +122,7 @@ mod tests {
         assert_eq!(seconds(&small), (7, 2), "found, and told as if made");
         assert_eq!(seconds(&large), (8, 5), "made with a part that was found");
         assert_eq!(seconds(&large), (8, 5));
-        assert_eq!(now.get(), 5, "each was made once");
+        assert_eq!(now.load(Relaxed), 5, "each was made once");
     }
 
     #[test]
@@ -123,7 +130,7 @@ mod tests {
         let clock = || Duration::ZERO;
         let shared = Shared::new(&clock);
         let memo = Memo::<u8, u32>::default();
-        assert!(shared.made(&memo, 0, || Err(crate::Error::Interrupted)).is_err());
-        assert_eq!(*shared.made(&memo, 0, || Ok(3)).expect("made now"), 3);
+        assert!(shared.get(&memo, 0, || Err(crate::Error::Interrupted)).is_err());
+        assert_eq!(*shared.get(&memo, 0, || Ok(3)).expect("made now"), 3);
     }
 }

@@ -20,9 +20,10 @@ use crate::blocks;
 use crate::dense;
 use crate::eigen::{Accuracy, KernelOperator, center_columns, guide_rank, top_of_kernel};
 use crate::error::Result;
-use crate::factor::{Factor, Stop, gram};
+use crate::factor::{Factor, Stop};
 use crate::gram::Basis;
 use crate::kernel::{Form, Kernel};
+use crate::kernel_matrix::gram;
 use crate::points::Points;
 use crate::spectrum::Span;
 
@@ -302,7 +303,7 @@ impl<'a> KernelSpace<'a> {
     pub(super) fn leading(&self, task: &Task) -> Result<(Vec<f64>, Vectors)> {
         let accuracy = Accuracy { trace: self.trace, ..Accuracy::default() };
         let pairs = top_of_kernel(&self.operator, task.q, accuracy, task.seed, task.watch)?;
-        task.note_captured(&pairs.values)?;
+        task.note(task.captured(&pairs.values)?);
         let (values, u) = (pairs.values, pairs.vectors);
         let x = Mat::from_fn(u.nrows(), u.ncols(), |i, k| u[(i, k)] / values[k].sqrt());
         Ok((values, self.vectors(x)))

@@ -11,9 +11,10 @@ use faer::Mat;
 use super::parameters::{BY_TARGET, REFIT};
 use super::search;
 use super::shared::Scattered;
-use super::{Capabilities, Entry, Method, Report, Size, Solution, Support, Target, Task};
+use super::{Capabilities, Entry, Method, Size, Solution, Support, Target, Task};
 use crate::error::{Error, Result};
 use crate::parameter::{Domain, Parameter};
+use crate::report::Report;
 use crate::spec::Spec;
 use crate::spectrum::Expansion;
 
@@ -42,8 +43,7 @@ struct Threshold {
 }
 
 impl Method for Threshold {
-    fn fit(&self, task: &mut Task) -> Result<Solution> {
-        let task = &*task;
+    fn fit(&self, task: &Task) -> Result<Solution> {
         let n = task.points.n();
         if self.keep.is_some() {
             task.refuse_target("keep")?;
@@ -70,15 +70,10 @@ impl Method for Threshold {
         };
         let rows = choice.rows(keep);
         let expansion = choice.expansion(&rows, keep)?;
-        Ok(Solution {
-            method: Spec::new("threshold").with("keep", keep).with("refit", self.refit),
-            support: Support::Rows(rows),
-            expansion,
-            density: None,
-            fidelity: None,
-            fewer: "one coefficient more a component would need more points",
-            report: Report { rounds: 1, converged: true, ..Report::default() },
-        })
+        let method = Spec::new("threshold").with("keep", keep).with("refit", self.refit);
+        let report = Report { rounds: 1, converged: true, ..Report::default() };
+        let fewer = "one coefficient more per component would need more points";
+        Ok(Solution { fewer, ..Solution::new(method, Support::Rows(rows), expansion, report) })
     }
 
     fn memory(&self, size: &Size) -> usize {

@@ -1,7 +1,7 @@
 //! What the energy rule asks of feature space: by a factor, or with the linear kernel by the table itself, of which mean and
 //! scatter are all that is needed. The same answers to rounding.
 
-use std::rc::Rc;
+use std::sync::Arc;
 
 use faer::{Mat, MatRef};
 
@@ -9,12 +9,14 @@ use super::super::Task;
 use super::super::shared::Scattered;
 use crate::blocks;
 use crate::dense;
-use crate::eigen::{Accuracy, Pairs, top};
+use crate::eigen::{Accuracy, top};
 use crate::error::Result;
-use crate::factor::{FLOOR, captured_by_range, diagonal};
+use crate::factor::{FLOOR, captured_by_range};
+use crate::kernel_matrix::diagonal;
 use crate::moments::{Moments, scatter_about};
 use crate::points::Points;
 use crate::random::Random;
+use crate::reference::Reference;
 use crate::scatter::Scatter;
 use crate::spectrum::{Expansion, SPANNING, Skeleton};
 use crate::watch::Watch;
@@ -22,7 +24,7 @@ use crate::watch::Watch;
 /// Rows `f_i` with `f_i · f_j = k(x_i, x_j)`, their mean and their scatter.
 pub(super) enum Features<'a> {
     /// A factor of any kernel.
-    Factor(Rc<Scattered>),
+    Factor(Arc<Scattered>),
     /// The linear kernel: `f_i = x_i`.
     Table(&'a Points<'a>, Moments),
 }
@@ -87,18 +89,19 @@ impl<'a> Features<'a> {
         Ok(sum.into_parts().0)
     }
 
-    /// The leading eigenpairs of the scatter of all rows. Where they are those of exact kernel PCA, that is noted, and nobody
-    /// has to find out again.
-    pub(super) fn leading(&self, task: &Task) -> Result<Pairs> {
-        match self {
-            Features::Factor(scattered) => task.leading(&scattered.factor, &scattered.t),
-            Features::Table(_, Moments { scatter, trace, .. }) => {
-                let accuracy = Accuracy { trace: *trace, ..Accuracy::default() };
-                let pairs = top(scatter, task.q, accuracy, task.seed, task.watch)?;
-                task.note_captured(&pairs.values)?;
-                Ok(pairs)
-            }
-        }
+    /// The leading eigenvalues of the scatter of all rows; and what exact kernel PCA captures, where it has the same ones.
+    pub(super) fn leading(&self, task: &Task) -> Result<(Vec<f64>, Option<Reference>)> {
+        let (scatter, trace) = match self {
+            Features::Factor(scattered) => (&scattered.t, scattered.factor.trace),
+            Features::Table(_, moments) => (&moments.scatter, moments.trace),
+        };
+        let accuracy = Accuracy { trace, ..Accuracy::default() };
+        let values = top(scatter, task.q, accuracy, task.seed, task.watch)?.values;
+        let reference = match self {
+            Features::Factor(scattered) => task.exact(&scattered.factor, &values)?,
+            Features::Table(..) => Some(task.captured(&values)?),
+        };
+        Ok((values, reference))
     }
 
     /// What q components in the span of `rows` capture at best.

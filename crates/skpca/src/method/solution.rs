@@ -1,0 +1,81 @@
+//! What is asked of a method, and its answer.
+
+use std::sync::Arc;
+
+use crate::density::Density;
+use crate::points::Points;
+use crate::reference::Reference;
+use crate::report::Report;
+use crate::spec::Spec;
+use crate::spectrum::Expansion;
+
+/// What the user asks of a method: how small, or how good.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub enum Target {
+    /// This many support points.
+    Support(usize),
+    /// The smallest model that captures this share of what exact kernel PCA captures.
+    Fidelity(f64),
+}
+
+/// Points that others express are left out.
+pub(crate) const DEPENDENT: &str = "the others depend on them";
+
+/// Where the support comes from.
+pub(crate) enum Support {
+    /// Rows of the training data, increasing.
+    Rows(Vec<usize>),
+    /// Points of the method's own.
+    Points(Points<'static>),
+}
+
+impl Support {
+    pub(crate) fn len(&self) -> usize {
+        match self {
+            Support::Rows(rows) => rows.len(),
+            Support::Points(points) => points.n(),
+        }
+    }
+
+    /// The points themselves; `all` are those that rows are counted in.
+    pub(crate) fn points(&self, all: &Points) -> Points<'static> {
+        match self {
+            Support::Rows(rows) => all.select(rows),
+            Support::Points(points) => points.clone(),
+        }
+    }
+}
+
+/// A method's answer.
+pub(crate) struct Solution {
+    /// The method's name with the parameters it used, those it found included.
+    pub method: Spec,
+    pub support: Support,
+    /// Over those of the support that are independent.
+    pub expansion: Expansion,
+    /// What the likelihood of new rows needs, where the method has one.
+    pub density: Option<Density>,
+    /// The fidelity, where it is not that of the components.
+    pub fidelity: Option<f64>,
+    /// What exact kernel PCA captures with as many components, where their number was the method's own choice.
+    pub reference: Option<Arc<Reference>>,
+    /// Why there may be fewer points than asked for.
+    pub fewer: &'static str,
+    pub report: Report,
+}
+
+impl Solution {
+    /// An answer with nothing special about it.
+    pub(crate) fn new(method: Spec, support: Support, expansion: Expansion, report: Report) -> Solution {
+        Solution {
+            method,
+            support,
+            expansion,
+            density: None,
+            fidelity: None,
+            reference: None,
+            fewer: DEPENDENT,
+            report,
+        }
+    }
+}

@@ -1,0 +1,86 @@
+//! A fit that is known to be sound, and the table it will see: everything is checked once and built once.
+
+use std::sync::Arc;
+
+use crate::columns::Columns;
+use crate::conformal::Learner;
+use crate::error::{Error, Result};
+use crate::fit::Fit;
+use crate::kernel::{self, Bandwidth, Kernel};
+use crate::labels::Labels;
+use crate::method::{Method, Target};
+use crate::points::Points;
+
+/// A fit whose parameters are sound, with its method built.
+pub(crate) struct Plan {
+    pub fit: Fit,
+    pub method: Box<dyn Method>,
+    /// Whether features are centred.
+    pub center: bool,
+}
+
+impl Plan {
+    pub(crate) fn new(fit: &Fit) -> Result<Plan> {
+        Ok(Plan { method: fit.built()?, center: fit.centered()?, fit: fit.clone() })
+    }
+
+    /// Refuses what a table of n rows, with labels or without, cannot give.
+    pub(crate) fn check_table(&self, n: usize, labelled: bool) -> Result<()> {
+        if let Some(Target::Support(m)) = self.fit.target.filter(|t| matches!(t, Target::Support(m) if *m > n)) {
+            return Err(Error::parameter("support", m, &format!("at most the {n} rows there are")));
+        }
+        match self.fit.needs_labels()?.filter(|_| !labelled) {
+            Some((what, name)) => Err(Error::parameter(what, name, "labels with it: the class of each row")),
+            None => Ok(()),
+        }
+    }
+}
+
+/// A table as methods see it.
+pub(crate) struct Prepared<'a> {
+    pub columns: Columns,
+    /// Scaled.
+    pub points: Points<'a>,
+    pub labels: Option<&'a Labels>,
+    pub kernel: Inner,
+}
+
+/// Inner products in feature space.
+pub(crate) enum Inner {
+    Known(Arc<dyn Kernel>),
+    /// Each fit learns its own from the labels.
+    Learned(Learner),
+}
+
+impl<'a> Prepared<'a> {
+    /// Scales the columns and builds the kernel, as `fit` says.
+    pub(crate) fn new(
+        fit: &Fit,
+        points: &'a Points,
+        labels: Option<&'a Labels>,
+        names: Option<Vec<String>>,
+    ) -> Result<Prepared<'a>> {
+        if points.n() < 2 {
+            return Err(Error::TooFewRows { rows: points.n(), needed: 2, why: "a fit".into() });
+        }
+        if let Some(labels) = labels.filter(|labels| labels.n() != points.n()) {
+            let expected = format!("one for each of the {} rows", points.n());
+            return Err(Error::parameter("labels", labels.n(), &expected));
+        }
+        let columns = Columns::fit(points, names, fit.scaling)?;
+        let scaled = columns.apply(points)?;
+        let kernel = match Learner::new(&fit.kernel, &Bandwidth { points: Some(&scaled), seed: fit.seed })? {
+            Some(learner) => Inner::Learned(learner),
+            None => Inner::Known(kernel::build(&fit.kernel, &scaled, fit.seed)?),
+        };
+        Ok(Prepared { columns, points: scaled, labels, kernel })
+    }
+
+    /// The kernel of a table whose fit was [checked](Plan::check_table) to need no labels, or to have them learned.
+    pub(crate) fn known_kernel(&self) -> &Arc<dyn Kernel> {
+        match &self.kernel {
+            Inner::Known(kernel) => kernel,
+            Inner::Learned(learner) => learner.base(),
+        }
+    }
+}

@@ -1,0 +1,324 @@
+//! From a table to a model: scale, build the kernel, let the method choose, assemble, score the training rows.
+
+use std::sync::Arc;
+
+use crate::columns::Columns;
+use crate::dense;
+use crate::error::{Error, Result};
+use crate::fit::Fit;
+use crate::gram::{Basis, Precision, Symmetric};
+use crate::kernel::Kernel;
+use crate::kernel_matrix::{diagonal, gram};
+use crate::labels::Labels;
+use crate::method::{self, COMPONENTS, DEPENDENT, Shared, Solution, Step, Support, Target, Task};
+use crate::model::{Model, Parts, Scores, orient};
+use crate::plan::{Inner, Plan, Prepared};
+use crate::points::Points;
+use crate::random::Random;
+use crate::report::ABOVE_ONE;
+use crate::request::Request;
+use crate::spectrum::Expansion;
+use crate::watch::Watch;
+
+/// Training rows that are scored for threshold and p-values: all up to this many, fewer (but a thousand) where that
+/// would take more multiply-adds than this.
+const SCORED: usize = 20_000;
+const SCORED_WORK: usize = 3_000_000_000;
+
+/// Up to this many rows `‖φ̄‖²` is computed exactly; above, its loss is bounded.
+const EXACT_MEAN: usize = 5000;
+
+/// Points that leave less than this share of the trace span all there is.
+const SPANNED: f64 = 1e-9;
+/// Sums of squares of kernel values are right to this share of the trace.
+const ROUNDING: f64 = 1e-11;
+
+impl Fit {
+    /// Fits a model to `points`.
+    pub fn run(&self, points: &Points, names: Option<Vec<String>>, watch: &dyn Watch) -> Result<Model> {
+        let plan = Plan::new(self)?;
+        plan.check_table(points.n(), false)?;
+        plan.run(&Prepared::new(self, points, None, names)?, None, watch)
+    }
+
+    /// Fits a model to `points` of known classes. Labels matter to the method `discriminant` and the kernel `conformal`.
+    pub fn run_labelled(
+        &self,
+        points: &Points,
+        labels: &Labels,
+        names: Option<Vec<String>>,
+        watch: &dyn Watch,
+    ) -> Result<Model> {
+        let plan = Plan::new(self)?;
+        plan.check_table(points.n(), true)?;
+        plan.run(&Prepared::new(self, points, Some(labels), names)?, None, watch)
+    }
+
+    /// The path of `l1`, `l21` or `elastic-net`: what they select at each of `shares` of the largest useful penalty, in the
+    /// order given. Each starts where the one before ended, its P included, so that all of them cost little more than the
+    /// last. A fit with `fraction` starts at the leading eigenvectors, and may end in another local minimum.
+    ///
+    /// ```
+    /// use skpca::{Fit, Spec, toys};
+    ///
+    /// let fit = Fit { method: Spec::new("l21"), components: Some(3), ..Fit::default() };
+    /// let path = fit.path(&toys::parabola(0), &[0.9, 0.3, 0.1], &())?;
+    /// assert!(path.windows(2).all(|pair| pair[0].rows.len() < pair[1].rows.len()));
+    /// # Ok::<(), skpca::Error>(())
+    /// ```
+    pub fn path(&self, points: &Points, shares: &[f64], watch: &dyn Watch) -> Result<Vec<Step>> {
+        let plan = Plan::new(self)?;
+        plan.check_table(points.n(), false)?;
+        let table = Prepared::new(self, points, None, None)?;
+        method::steps(&self.method, &plan.task(table.known_kernel(), &table, None, watch), shares)
+    }
+
+    /// Size against fidelity, for up to `most` points: the path of `expansion` (from as many points as components) or `greedy` (from one),
+    /// each model from the one before, so that all of them cost little more than the last. A fit with so many points does at least
+    /// about as well: it goes on where the path passes by.
+    ///
+    /// ```
+    /// use skpca::{Fit, toys};
+    ///
+    /// let fit = Fit { components: Some(3), ..Fit::default() };
+    /// let path = fit.fidelities(&toys::parabola(0), 8, &())?;
+    /// assert_eq!(path.iter().map(|(m, _)| *m).collect::<Vec<_>>(), [3, 4, 5, 6, 7, 8]);
+    /// assert!(path.windows(2).all(|pair| pair[0].1 < pair[1].1) && path[5].1 > 0.97);
+    /// # Ok::<(), skpca::Error>(())
+    /// ```
+    pub fn fidelities(&self, points: &Points, most: usize, watch: &dyn Watch) -> Result<Vec<(usize, f64)>> {
+        if most == 0 {
+            return Err(Error::parameter("most", most, "a whole number from 1"));
+        }
+        let plan = Plan::new(self)?;
+        plan.check_table(points.n(), false)?;
+        let table = Prepared::new(self, points, None, None)?;
+        let task = plan.task(table.known_kernel(), &table, None, watch);
+        task.refuse_target("a path")?;
+        let path = plan.method.fidelities(&task, most.min(points.n()))?;
+        path.ok_or_else(|| {
+            Error::parameter("method", &self.method.name, "expansion or greedy: others have no such path")
+        })
+    }
+}
+
+impl Plan {
+    /// Fits a model to a table, with what others have made of it.
+    pub(crate) fn run(&self, table: &Prepared, shared: Option<&Shared>, watch: &dyn Watch) -> Result<Model> {
+        match (&table.kernel, table.labels) {
+            (Inner::Learned(learner), Some(labels)) => {
+                // f has its bumps where the method puts its support under the kernel that f multiplies.
+                let (_, first) = self.solve(learner.base(), table, shared, watch)?;
+                let bumps = first.support.points(&table.points);
+                let (kernel, note) = learner.learn(&table.points, labels, &bumps, self.fit.seed, watch)?;
+                let (task, mut solution) = self.solve(&kernel, table, None, watch)?;
+                solution.report.notes.push(note);
+                self.assemble(&task, table.columns.clone(), solution)
+            }
+            (Inner::Learned(learner), None) => unreachable!("{:?} without labels is refused", learner.base()),
+            (Inner::Known(kernel), _) => {
+                let (task, solution) = self.solve(kernel, table, shared, watch)?;
+                self.assemble(&task, table.columns.clone(), solution)
+            }
+        }
+    }
+
+    /// What the method finds under a kernel, and the task that it had.
+    fn solve<'a>(
+        &self,
+        kernel: &'a Arc<dyn Kernel>,
+        table: &'a Prepared,
+        shared: Option<&'a Shared<'a>>,
+        watch: &'a dyn Watch,
+    ) -> Result<(Task<'a>, Solution)> {
+        check_definite(kernel, &table.points, self.fit.seed)?;
+        let task = self.task(kernel, table, shared, watch);
+        let solution = self.method.fit(&task)?;
+        Ok((task, solution))
+    }
+
+    fn task<'a>(
+        &self,
+        kernel: &'a Arc<dyn Kernel>,
+        table: &'a Prepared,
+        shared: Option<&'a Shared<'a>>,
+        watch: &'a dyn Watch,
+    ) -> Task<'a> {
+        let q = self.fit.components.unwrap_or(COMPONENTS).min(table.points.n());
+        let mut task = Task::new(kernel, &table.points, q, watch);
+        (task.labels, task.shared) = (table.labels, shared);
+        (task.asked, task.target) = (self.fit.components.is_some(), self.fit.target);
+        (task.center, task.seed) = (self.center, self.fit.seed);
+        task
+    }
+
+    /// The model of what the method found.
+    fn assemble(&self, task: &Task, columns: Columns, mut solution: Solution) -> Result<Model> {
+        let known = solution.reference.take().map(|reference| task.with_reference(reference));
+        let task = known.as_ref().unwrap_or(task);
+        check_variance(&solution.expansion)?;
+        self.note_what_is_missing(task, &mut solution)?;
+        let fidelity = self.fidelity(task, &mut solution)?;
+        let Solution { method, support: chosen, expansion, density, mut report, .. } = solution;
+        let n = task.points.n();
+        report.chosen = chosen.len();
+        report.residual_trace = share(expansion.residual_trace, expansion.trace);
+        let projected = dense::dot(&expansion.means, &expansion.mean);
+        let (rows, support) = match chosen {
+            Support::Rows(chosen) => {
+                let rows: Vec<usize> = expansion.kept.iter().map(|&i| chosen[i]).collect();
+                let support = task.points.select(&rows);
+                (Some(rows), support)
+            }
+            Support::Points(points) => (None, points.select(&expansion.kept)),
+        };
+        let every_row = rows.as_ref().is_some_and(|rows| rows.len() == n);
+        let mean_lost = match task.center && !every_row {
+            true => mean_lost(task, projected, expansion.residual_trace),
+            false => 0.0,
+        };
+        let basis = Basis::centred(task.kernel.clone(), support.clone(), expansion.means.clone());
+        let (mut coefficients, mut frame) = (expansion.coefficients, expansion.frame);
+        let sample = task.points.select(&self.scored_rows(task, &support));
+        let scores = orient(&basis, &mut coefficients, &mut frame, (&expansion.means, &expansion.mean), &sample)?;
+        let parts = Parts {
+            method,
+            kernel: task.kernel.spec(),
+            columns,
+            support,
+            rows,
+            coefficients,
+            frame,
+            density,
+            captured: expansion.captured / n as f64,
+            means: expansion.means,
+            mean: expansion.mean,
+            variances: expansion.values.iter().map(|v| v / n as f64).collect(),
+            center: task.center,
+            n,
+            // Where the mean is much longer than the deviations from it, the difference may be rounding alone.
+            total_variance: (expansion.trace / n as f64 - projected).max(expansion.captured / n as f64),
+            mean_lost,
+            fidelity,
+            seed: self.fit.seed,
+            scores: Scores::new(scores, self.fit.quantile),
+            report,
+            request: Some(Request { fit: self.fit.clone(), words: serde_json::Map::new() }),
+        };
+        Model::packed(basis, parts)
+    }
+
+    /// Notes what was asked for and not found.
+    fn note_what_is_missing(&self, task: &Task, solution: &mut Solution) -> Result<()> {
+        let Solution { method, support, expansion, fewer, report, .. } = solution;
+        let (m, found) = (expansion.kept.len(), expansion.values.len());
+        if let Some(asked) = self.fit.components.filter(|asked| *asked > found) {
+            let labelled = method::entry(method)?.capabilities.labelled;
+            let why = match task.labels.filter(|labels| labelled && labels.classes() == found + 1) {
+                Some(_) => "one fewer than classes",
+                None if m == found && !is_spanned(expansion) => "as many as points are kept",
+                None => "to working precision, the data have no higher rank",
+            };
+            report.notes.push(format!("{asked} components asked for, {found} found: {why}"));
+        }
+        if let Some(Target::Support(asked)) = self.fit.target.filter(|t| *t != Target::Support(m)) {
+            let why = if m < support.len() { DEPENDENT } else { fewer };
+            report.notes.push(format!("{asked} support points asked for, {m} kept: {why}"));
+        }
+        Ok(())
+    }
+
+    /// The fidelity, its interval where it is an estimate, and a note where it is not what was asked for.
+    fn fidelity(&self, task: &Task, solution: &mut Solution) -> Result<f64> {
+        let Solution { support, expansion, fidelity: stated, report, .. } = solution;
+        let every_row = expansion.kept.len() == task.points.n();
+        if stated.is_none() && (!every_row || expansion.frame.is_some()) {
+            let points = || support.points(task.points);
+            report.fidelity_interval = task.reference()?.interval(task.kernel, task.points, points, expansion);
+        }
+        let fidelity = match (*stated, &*support) {
+            (Some(stated), _) => stated,
+            (None, Support::Rows(rows)) => task.fidelity(rows, expansion)?,
+            (None, Support::Points(points)) => task.fidelity_of(points, expansion)?,
+        };
+        let fidelity = not_above_one(fidelity, task, expansion)?;
+        if let Some(Target::Fidelity(asked)) = self.fit.target
+            && fidelity < asked - ROUNDING
+        {
+            report.notes.push(format!("fidelity {asked} asked for, {fidelity:.6} reached"));
+        }
+        Ok(fidelity)
+    }
+
+    /// Numbers of the training rows that threshold and p-values come from.
+    fn scored_rows(&self, task: &Task, support: &Points) -> Vec<usize> {
+        let scored = SCORED.min(SCORED_WORK / (support.n() * (support.d() + 20))).max(1000);
+        Random::new(self.fit.seed, 6).sample(task.points.n(), scored)
+    }
+}
+
+/// Refuses a solution without components.
+fn check_variance(expansion: &Expansion) -> Result<()> {
+    if !expansion.values.is_empty() {
+        return Ok(());
+    }
+    let nothing = "the points kept hold none of the variance; keep more";
+    let why = if is_spanned(expansion) { method::NO_VARIANCE } else { nothing };
+    Err(Error::NoVariance { why: why.into() })
+}
+
+/// Whether the points kept span all there is.
+fn is_spanned(expansion: &Expansion) -> bool {
+    expansion.residual_trace <= SPANNED * expansion.trace
+}
+
+/// Nothing captures more than exact kernel PCA, but by rounding, unless the kernel is no inner product at the support.
+fn not_above_one(fidelity: f64, task: &Task, expansion: &Expansion) -> Result<f64> {
+    let excess = (fidelity - 1.0) * expansion.captured;
+    let rounding = ABOVE_ONE * expansion.captured + ROUNDING * expansion.trace;
+    match excess > rounding && !task.kernel.positive_semidefinite() {
+        true => Err(Error::NotPositive { kernel: task.kernel.spec().name, value: -excess }),
+        false => Ok(fidelity.min(1.0)),
+    }
+}
+
+/// Rows of which the kernel matrix is looked at, if the kernel may be indefinite.
+const DEFINITE_ROWS: usize = 1000;
+/// An eigenvalue this far below zero, as a share of the largest, is not rounding.
+const NEGATIVE: f64 = 1e-8;
+
+/// Refuses a kernel that has a negative eigenvalue on these rows, or on a sample of them. Methods see the rows that they
+/// choose, and might not notice.
+fn check_definite(kernel: &Arc<dyn Kernel>, points: &Points, seed: u64) -> Result<()> {
+    if kernel.positive_semidefinite() {
+        return Ok(());
+    }
+    let diagonal = diagonal(kernel, points)?;
+    let sample = points.select(&Random::new(seed, 21).sample(points.n(), DEFINITE_ROWS));
+    let values = dense::eigen(gram(kernel, &sample).as_ref())?.0;
+    let (largest, lowest) = (values[0], values[values.len() - 1]);
+    match lowest < -(NEGATIVE * largest).max(ROUNDING * diagonal.iter().sum::<f64>()) {
+        true => Err(Error::NotPositive { kernel: kernel.spec().name, value: lowest }),
+        false => Ok(()),
+    }
+}
+
+fn share(part: f64, whole: f64) -> f64 {
+    if whole > 0.0 { part / whole } else { 0.0 }
+}
+
+/// `‖φ̄‖² − μᵀβ` exactly for few rows; otherwise its bound, the mean squared distance of the rows to the span.
+fn mean_lost(task: &Task, projected: f64, residual_trace: f64) -> f64 {
+    let n = task.points.n();
+    if n > EXACT_MEAN {
+        return residual_trace / n as f64;
+    }
+    (task.known_mean_norm().unwrap_or_else(|| mean_norm(task.kernel, task.points)) - projected).max(0.0)
+}
+
+/// `‖φ̄‖² = (1/n²) Σ_ij k(x_i, x_j)`
+fn mean_norm(kernel: &Arc<dyn Kernel>, points: &Points) -> f64 {
+    let n = points.n();
+    let shares = faer::Mat::from_fn(n, 1, |_, _| 1.0 / n as f64);
+    Symmetric::new(kernel, points, false).product(shares.as_ref(), Precision::Double).sum() / n as f64
+}
