@@ -4,15 +4,16 @@
 //! rows 0…n  →  leaves of whole blocks  →  step(sum, block) in order  →  add(left, right) up a fixed tree
 //! ```
 //!
-//! The tree depends on `n` alone, never on the number of threads, so neither do the bits of the answer. A pass
-//! written against this room can run with its blocks elsewhere (on disk, on other machines).
+//! The tree depends on `n` alone, never on the number of threads, so neither do the bits of the answer. Passes over rows
+//! that may be elsewhere are folds of the room `rows`, along the same tree.
 
 use std::ops::Range;
-use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::sync::OnceLock;
+use std::sync::atomic::{AtomicUsize, Ordering};
 
 use rayon::prelude::*;
 
-use crate::error::{Error, Result};
+use crate::error::Result;
 use crate::watch::{Watch, check};
 
 /// Rows in a block: a block of kernel values against some hundred points stays in cache. Twice a chunk of the tiles.
@@ -44,29 +45,31 @@ pub(crate) fn sum<T: Send>(
     tree(0..n, leaf, &zero, &step, &add)
 }
 
-/// [`sum`] for passes that take long: `watch` sees how far they are, and may end them.
+/// [`sum`] for passes that take long or may fail: `watch` sees how far they are, and may end them.
 pub(crate) fn watched_sum<T: Send>(
     n: usize,
     (watch, stage): (&dyn Watch, &str),
     zero: impl Fn() -> T + Sync,
-    step: impl Fn(&mut T, Range<usize>) + Sync,
+    step: impl Fn(&mut T, Range<usize>) -> Result<()> + Sync,
     add: impl Fn(&mut T, T) + Sync,
 ) -> Result<T> {
     check(watch, stage, 0.0)?;
-    let (done, stopped) = (AtomicUsize::new(0), AtomicBool::new(false));
+    let (done, failed) = (AtomicUsize::new(0), OnceLock::new());
     let step = |sum: &mut T, rows: Range<usize>| {
-        if stopped.load(Ordering::Relaxed) {
+        if failed.get().is_some() {
             return;
         }
         let count = rows.len();
-        step(sum, rows);
-        let done = done.fetch_add(count, Ordering::Relaxed) + count;
-        if !watch.at(stage, done as f64 / n as f64) {
-            stopped.store(true, Ordering::Relaxed);
+        let taken = step(sum, rows).and_then(|()| {
+            let done = done.fetch_add(count, Ordering::Relaxed) + count;
+            check(watch, stage, done as f64 / n as f64)
+        });
+        if let Err(error) = taken {
+            let _ = failed.set(error);
         }
     };
     let total = sum(n, zero, step, add);
-    if stopped.into_inner() { Err(Error::Interrupted) } else { Ok(total) }
+    failed.into_inner().map_or(Ok(total), Err)
 }
 
 fn tree<T: Send>(
@@ -91,6 +94,7 @@ fn tree<T: Send>(
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::error::Error;
 
     #[test]
     fn every_row_once_and_the_same_bits_on_any_pool() {
@@ -126,7 +130,11 @@ mod tests {
     fn a_watched_sum_can_be_ended_within_a_block() {
         let n = 100 * ROWS;
         let count = |watch: &dyn Watch| {
-            watched_sum(n, (watch, "counting"), || 0, |sum, rows| *sum += rows.len(), |a, b| *a += b)
+            let count = |sum: &mut usize, rows: Range<usize>| {
+                *sum += rows.len();
+                Ok(())
+            };
+            watched_sum(n, (watch, "counting"), || 0, count, |a, b| *a += b)
         };
         assert_eq!(count(&()), Ok(n));
         let third = Third(AtomicUsize::new(0));

@@ -7,13 +7,15 @@
 use std::collections::HashSet;
 use std::ops::Range;
 use std::str::FromStr;
+use std::sync::OnceLock;
 
 use rayon::prelude::*;
 
 use crate::blocks;
 use crate::error::{Error, Result};
 use crate::gram::Source;
-use crate::points::{Points, Rows, Values};
+use crate::points::{Points, Rows, Values, first_not_finite};
+use crate::rows;
 
 /// How columns are scaled before the kernel sees them.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -71,6 +73,70 @@ pub(crate) struct Scaled<'a> {
     columns: &'a Columns,
 }
 
+/// The rows of a table as the kernel sees them: small tables are scaled once, blocks of large ones when they are read, so
+/// that there is no second copy. The columns were fitted to these rows, which are therefore finite when scaled.
+pub(crate) struct Table<'a> {
+    raw: &'a Points<'a>,
+    columns: Columns,
+    scaled: OnceLock<Points<'a>>,
+}
+
+/// Numbers up to which a table is scaled as a whole.
+const SMALL: usize = 1_000_000;
+
+impl<'a> Table<'a> {
+    /// Of the rows that `columns` were fitted to.
+    pub(crate) fn new(raw: &'a Points<'a>, columns: Columns) -> Table<'a> {
+        let table = Table { raw, columns, scaled: OnceLock::new() };
+        if raw.values().len() <= SMALL {
+            table.all();
+        }
+        table
+    }
+
+    pub(crate) fn columns(&self) -> &Columns {
+        &self.columns
+    }
+
+    fn all(&self) -> &Points<'a> {
+        self.scaled.get_or_init(|| self.columns.scale_all(self.raw))
+    }
+}
+
+impl rows::Rows for Table<'_> {
+    fn n(&self) -> usize {
+        self.raw.n()
+    }
+
+    fn d(&self) -> usize {
+        self.raw.d()
+    }
+
+    fn gather(&self, rows: &[usize]) -> Result<Points<'static>> {
+        if let Some(scaled) = self.scaled.get() {
+            return Ok(scaled.select(rows));
+        }
+        let raw = self.raw.select(rows);
+        Ok(self.columns.scale_all(&raw).into_owned())
+    }
+
+    fn block<'b>(&'b self, rows: Range<usize>, room: &'b mut Vec<f64>) -> Result<Points<'b>> {
+        if let Some(scaled) = self.scaled.get() {
+            return Ok(scaled.slice(rows));
+        }
+        if self.columns.scaling == Scaling::None {
+            return Ok(self.raw.slice(rows));
+        }
+        room.resize(rows.len() * self.raw.d(), 0.0);
+        self.columns.scale(self.raw.slice(rows).values(), room);
+        Ok(Points::finite(self.raw.d(), &room[..]))
+    }
+
+    fn whole(&self) -> Result<&Points<'_>> {
+        Ok(self.all())
+    }
+}
+
 /// What one pass learns of a column.
 #[derive(Clone, Copy)]
 struct Extent {
@@ -95,7 +161,9 @@ impl Columns {
             Scaling::Minmax => ranges.iter().map(|r| (r.low, or_one(r.high - r.low))).unzip(),
             Scaling::Standard => standard(points, &ranges),
         };
-        match scale.iter().zip(&shift).position(|(s, m)| !(s.is_finite() && m.is_finite())) {
+        // Scaling is monotone: where the ends of a column are finite, so is what lies between them.
+        let sound = |k: usize| [ranges[k].low, ranges[k].high].iter().all(|v| ((v - shift[k]) / scale[k]).is_finite());
+        match (0..d).find(|&k| !(scale[k].is_finite() && sound(k))) {
             Some(column) => Err(Error::Numerical { why: format!("the range of column {column} (from 0) overflows") }),
             None => Ok(Columns { names, scaling, shift, scale, ignored: Vec::new() }),
         }
@@ -111,8 +179,20 @@ impl Columns {
         if points.d() != self.d() {
             return Err(Error::Width { found: points.d(), expected: self.d() });
         }
+        let scaled = self.scale_all(points);
+        match first_not_finite(scaled.values()) {
+            None => Ok(scaled),
+            Some(at) => {
+                let (row, column) = (at / self.d(), at % self.d());
+                Err(Error::Outside { row, column, value: points.row(row)[column] })
+            }
+        }
+    }
+
+    /// The points scaled, finite or not.
+    fn scale_all<'a>(&self, points: &'a Points) -> Points<'a> {
         if self.scaling == Scaling::None {
-            return Ok(points.slice(0..points.n()));
+            return points.slice(0..points.n());
         }
         let mut values = vec![0.0; points.values().len()];
         let length = blocks::ROWS * self.d();
@@ -121,10 +201,7 @@ impl Columns {
             true => each((points.values(), &mut values)),
             false => points.values().par_chunks(length).zip(values.par_chunks_mut(length)).for_each(each),
         }
-        Points::new(self.d(), values).map_err(|error| match error {
-            Error::NotFinite { row, column, .. } => Error::Outside { row, column, value: points.row(row)[column] },
-            other => other,
-        })
+        Points::finite(self.d(), values)
     }
 
     /// The same of rows that are read a block at a time.

@@ -30,6 +30,7 @@ use crate::kernel::{self, Bandwidth, Distance, Kernel};
 use crate::labels::Labels;
 use crate::points::Points;
 use crate::random::Random;
+use crate::rows::Rows;
 use crate::spec::{Fields, Spec};
 use crate::watch::{Watch, check};
 
@@ -84,14 +85,14 @@ impl Learner {
     /// The kernel with the f that separates the classes, its bumps at `support`; and what is to be said of it.
     pub(crate) fn learn(
         &self,
-        points: &Points,
+        table: &dyn Rows,
         labels: &Labels,
         support: &Points,
         seed: u64,
         watch: &dyn Watch,
     ) -> Result<(Arc<dyn Kernel>, String)> {
         let rows = sample(labels, seed);
-        let (x, labels) = (points.select(&rows), labels.select(&rows));
+        let (x, labels) = (table.gather(&rows)?, labels.select(&rows));
         let vectors = support.select(&Random::new(seed, 18).sample(support.n(), VECTORS));
         let e = bumps(&x, &vectors, self.delta);
         check(watch, "scatter of the classes", 0.0)?;
@@ -320,7 +321,7 @@ mod tests {
     #[test]
     fn a_solver_reads_every_parameter_that_the_kernel_declares() {
         let points = toys::clusters(0);
-        let bandwidth = Bandwidth { points: Some(&points), seed: 0 };
+        let bandwidth = Bandwidth { rows: Some(&points), seed: 0 };
         for entry in kernel::KERNELS.iter().filter(|entry| entry.capabilities.labelled) {
             for parameter in entry.parameters {
                 let value = parameter.default.value().expect("all have one");

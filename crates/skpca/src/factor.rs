@@ -170,7 +170,10 @@ impl Factor {
             self.n(),
             (watch, "factor"),
             || Scatter::<f64>::new(r),
-            |sum, rows| sum.add_rows(self.block(&rows)),
+            |sum, rows| {
+                sum.add_rows(self.block(&rows));
+                Ok(())
+            },
             |sum, other| sum.merge(&other),
         )?;
         let (t, sums) = sum.into_parts();

@@ -86,7 +86,7 @@ impl Fit {
     /// The kernel over any two points: they will do to see whether its name and parameters are known.
     fn any_kernel(&self) -> Result<Arc<dyn Kernel>> {
         let points = Points::new(1, vec![0.0, 1.0])?;
-        let bandwidth = Bandwidth { points: Some(&points), seed: 0 };
+        let bandwidth = Bandwidth { rows: Some(&points), seed: 0 };
         match Learner::new(&self.kernel, &bandwidth)? {
             Some(learner) => Ok(learner.base().clone()),
             None => kernel::build_with(&self.kernel, &bandwidth),

@@ -3,47 +3,125 @@
 use std::sync::Arc;
 
 use faer::{Mat, MatMut};
-use rayon::prelude::*;
 
 use crate::blocks;
 use crate::error::{Error, Result};
 use crate::gram::{Basis, stretches};
 use crate::kernel::Kernel;
 use crate::points::Points;
+use crate::rows::{Pass, Rows, fold};
+use crate::watch::Watch;
 
 /// Kernel values whose squares, summed, neither vanish nor overflow.
 const MAGNITUDES: std::ops::Range<f64> = 1e-140..1e140;
 
 /// `k(x_i, x_i)`, refused where it overflows, is negative, or is so small or large that its square is no number.
 pub(crate) fn diagonal(kernel: &Arc<dyn Kernel>, points: &Points) -> Result<Vec<f64>> {
-    // A conformal kernel's f is that of the blocks to the last bit: where its terms cancel, another rounding would show.
-    let (base, f) = match kernel.conformal() {
-        Some(conformal) => (&conformal.base, Some(stretches(conformal, points))),
-        None => (kernel, None),
-    };
-    let value = |i: usize| base.eval(points.row(i), points.row(i)) * f.as_ref().map_or(1.0, |f| f[i] * f[i]);
-    let values: Vec<f64> = (0..points.n()).into_par_iter().map(value).collect();
-    if let Some(row) = values.iter().position(|v| !v.is_finite()) {
-        return Err(Error::Overflow { kernel: kernel.spec().name, row });
-    }
-    let lowest = values.iter().copied().fold(0.0, f64::min);
-    if lowest < 0.0 {
-        return Err(Error::NotPositive { kernel: kernel.spec().name, value: lowest });
-    }
-    let largest = values.iter().copied().fold(0.0, f64::max);
-    if !MAGNITUDES.contains(&largest) && points.values().iter().any(|v| *v != 0.0) {
-        let why =
-            format!("values of the {} kernel up to {largest:e} leave no room for their squares", kernel.spec().name);
-        return Err(Error::Numerical { why });
-    }
-    Ok(values)
+    let blocks = blocks::map(points.n(), |rows| {
+        let (first, mut seen) = (rows.start, Seen::nothing());
+        let values = own_values(kernel, &points.slice(rows.clone()));
+        seen.look(&values, &points.slice(rows), first);
+        (values, seen)
+    });
+    let mut all = Seen::nothing();
+    blocks.iter().for_each(|(_, seen)| all.merge(seen));
+    all.check(kernel)?;
+    Ok(blocks.into_iter().flat_map(|(values, _)| values).collect())
 }
 
-/// What [`diagonal`] refuses, looked for only where the `trace` leaves room for it.
-pub(crate) fn check_magnitude(kernel: &Arc<dyn Kernel>, points: &Points, trace: f64) -> Result<()> {
+/// `Σ k(x_i, x_i)` over all rows, refused as by [`diagonal`].
+pub(crate) fn trace(kernel: &Arc<dyn Kernel>, rows: &dyn Rows, watch: &dyn Watch) -> Result<f64> {
+    let seen = fold(rows, &Trace { kernel }, (watch, "trace"))?;
+    seen.check(kernel)?;
+    Ok(seen.sum)
+}
+
+/// What [`trace`] refuses, looked for only where the `trace` leaves room for it.
+pub(crate) fn check_magnitude(kernel: &Arc<dyn Kernel>, rows: &dyn Rows, known: f64) -> Result<()> {
     // The largest of n values is between trace / n and trace.
-    let sound = trace < MAGNITUDES.end && trace / points.n() as f64 >= MAGNITUDES.start;
-    if sound { Ok(()) } else { diagonal(kernel, points).map(drop) }
+    let sound = known < MAGNITUDES.end && known / rows.n() as f64 >= MAGNITUDES.start;
+    if sound { Ok(()) } else { trace(kernel, rows, &()).map(drop) }
+}
+
+/// `k(x, x)` of each row. A conformal kernel's f is that of the blocks to the last bit: where its terms cancel, another
+/// rounding would show.
+fn own_values(kernel: &Arc<dyn Kernel>, x: &Points) -> Vec<f64> {
+    match kernel.conformal() {
+        None => x.rows().map(|x| kernel.eval(x, x)).collect(),
+        Some(conformal) => {
+            let f = stretches(conformal, x);
+            x.rows().zip(f).map(|(x, f)| conformal.base.eval(x, x) * (f * f)).collect()
+        }
+    }
+}
+
+struct Trace<'a> {
+    kernel: &'a Arc<dyn Kernel>,
+}
+
+impl Pass for Trace<'_> {
+    type Sum = Seen;
+
+    fn zero(&self) -> Seen {
+        Seen::nothing()
+    }
+
+    fn add(&self, sum: &mut Seen, block: &Points, first: usize) {
+        sum.look(&own_values(self.kernel, block), block, first);
+    }
+
+    fn merge(&self, left: &mut Seen, right: Seen) {
+        left.merge(&right);
+    }
+}
+
+/// What is known of `k(x, x)` over some rows.
+#[derive(Clone, Copy)]
+struct Seen {
+    sum: f64,
+    lowest: f64,
+    largest: f64,
+    /// The first row whose value is no number.
+    overflows: Option<usize>,
+    /// Whether any row is other than zero.
+    varied: bool,
+}
+
+impl Seen {
+    fn nothing() -> Seen {
+        Seen { sum: 0.0, lowest: 0.0, largest: 0.0, overflows: None, varied: false }
+    }
+
+    fn look(&mut self, values: &[f64], block: &Points, first: usize) {
+        let overflows = values.iter().position(|v| !v.is_finite()).map(|at| first + at);
+        let (low, high) = values.iter().fold((0.0, 0.0), |(low, high): (f64, f64), v| (low.min(*v), high.max(*v)));
+        let varied = !self.varied && block.values().iter().any(|v| *v != 0.0);
+        self.merge(&Seen { sum: values.iter().sum(), lowest: low, largest: high, overflows, varied });
+    }
+
+    fn merge(&mut self, other: &Seen) {
+        self.sum += other.sum;
+        self.lowest = self.lowest.min(other.lowest);
+        self.largest = self.largest.max(other.largest);
+        self.overflows = self.overflows.or(other.overflows);
+        self.varied |= other.varied;
+    }
+
+    fn check(&self, kernel: &Arc<dyn Kernel>) -> Result<()> {
+        let name = || kernel.spec().name;
+        if let Some(row) = self.overflows {
+            return Err(Error::Overflow { kernel: name(), row });
+        }
+        if self.lowest < 0.0 {
+            return Err(Error::NotPositive { kernel: name(), value: self.lowest });
+        }
+        if !MAGNITUDES.contains(&self.largest) && self.varied {
+            let (name, largest) = (name(), self.largest);
+            let why = format!("values of the {name} kernel up to {largest:e} leave no room for their squares");
+            return Err(Error::Numerical { why });
+        }
+        Ok(())
+    }
 }
 
 /// The kernel matrix of a few points.

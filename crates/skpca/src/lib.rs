@@ -57,6 +57,8 @@ mod blocks;
 mod bounded;
 mod columns;
 mod conformal;
+#[cfg(test)]
+mod counters;
 mod dense;
 mod density;
 mod eigen;
@@ -80,6 +82,7 @@ mod random;
 mod reference;
 mod report;
 mod request;
+mod rows;
 mod run;
 mod scatter;
 #[allow(unsafe_code)]

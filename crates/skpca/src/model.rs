@@ -100,22 +100,22 @@ impl Model {
     /// Checks that the parts fit together, and packs them.
     pub fn new(parts: Parts) -> Result<Model> {
         let kernel = crate::kernel::build_resolved(&parts.kernel)?;
+        parts.check()?;
         if let Some(width) = kernel.width().filter(|width| *width != parts.support.d()) {
             let d = parts.support.d();
             return Err(Error::file(format!("its kernel is for {width} columns, its support has {d}")));
         }
         let basis = Basis::centred(kernel, parts.support.clone(), parts.means.clone());
-        Model::packed(basis, parts)
+        Ok(Model::packed(basis, parts))
     }
 
-    /// The same where the support is packed already, centred.
-    pub(crate) fn packed(basis: Basis, parts: Parts) -> Result<Model> {
-        parts.check()?;
+    /// The same of parts that were [checked](Parts::check), where the support is packed already, centred.
+    pub(crate) fn packed(basis: Basis, parts: Parts) -> Model {
         let features = basis.weights(parts.coefficients.clone());
         let novelty = basis.weights(with_beta(&parts.coefficients, &parts.mean));
         let mean_norm = dense::dot(&parts.means, &parts.mean);
         let loss = Loss::of_32_bits(basis.kernel().as_ref(), &parts);
-        Ok(Model { parts, basis, features, novelty, mean_norm, loss })
+        Model { parts, basis, features, novelty, mean_norm, loss }
     }
 
     /// Whether the components have unit norm, the frame makes them orthonormal and β is the mean projected on the support:
@@ -464,7 +464,7 @@ fn spread(kernel: &dyn Kernel, support: &Points) -> f64 {
 
 impl Parts {
     /// Shapes agree and numbers are finite: what a reader must know before it trusts a file.
-    fn check(&self) -> Result<()> {
+    pub(crate) fn check(&self) -> Result<()> {
         let (m, q, d) = (self.support.n(), self.coefficients.ncols(), self.support.d());
         let shape = |what: &str, found: usize, expected: usize| match found == expected {
             true => Ok(()),
@@ -587,7 +587,7 @@ impl Scores {
         (1.0 + at_least as f64) / (1.0 + self.count as f64)
     }
 
-    fn check(&self) -> Result<()> {
+    pub(crate) fn check(&self) -> Result<()> {
         let increasing = self.values.windows(2).all(|w| w[0] <= w[1]);
         let decreasing = self.above.windows(2).all(|w| w[0] >= w[1]);
         let inside = self.above.iter().all(|&c| c < self.count);

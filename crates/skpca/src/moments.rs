@@ -16,6 +16,7 @@ use crate::error::Result;
 use crate::kernel::Kernel;
 use crate::kernel_matrix::check_magnitude;
 use crate::points::Points;
+use crate::rows::{Pass, Rows, fold};
 use crate::watch::Watch;
 
 /// Rows, evenly spaced, whose mean is near that of all.
@@ -35,12 +36,11 @@ pub(crate) struct Moments {
 
 impl Moments {
     /// Of all rows; `kernel`, which is linear, refuses numbers whose squares overflow or vanish.
-    pub(crate) fn new(kernel: &Arc<dyn Kernel>, points: &Points, center: bool, watch: &dyn Watch) -> Result<Moments> {
-        let (n, d) = (points.n(), points.d());
+    pub(crate) fn new(kernel: &Arc<dyn Kernel>, rows: &dyn Rows, center: bool, watch: &dyn Watch) -> Result<Moments> {
+        let (n, d) = (rows.n(), rows.d());
         // Sums of squares are taken near the mean: where it is far from zero, they would lose the digits of what varies.
-        let origin = if center { near_mean(points) } else { vec![0.0; d] };
-        let add = |sum: &mut Sum, rows| sum.add(points.slice(rows).rows(), &origin);
-        let sum = blocks::watched_sum(n, (watch, "scatter"), || Sum::new(d), add, Sum::merge)?;
+        let origin = if center { near_mean(rows)? } else { vec![0.0; d] };
+        let sum = fold(rows, &About { origin: &origin }, (watch, "scatter"))?;
         let (mut scatter, sums) = sum.into_parts();
         let mut mean = vec![0.0; d];
         if center {
@@ -49,7 +49,7 @@ impl Moments {
             mean = origin.iter().zip(&offset).map(|(origin, offset)| origin + offset).collect();
         }
         let trace = dense::trace(&scatter) + n as f64 * dense::dot(&mean, &mean);
-        check_magnitude(kernel, points, trace)?;
+        check_magnitude(kernel, rows, trace)?;
         Ok(Moments { mean, scatter, trace, n })
     }
 
@@ -73,7 +73,10 @@ impl Moments {
 
 /// `Σ (x_i − origin)(x_i − origin)ᵀ` over some rows.
 pub(crate) fn scatter_about(points: &Points, rows: &[usize], origin: &[f64], watch: &dyn Watch) -> Result<Mat<f64>> {
-    let add = |sum: &mut Sum, part: Range<usize>| sum.add(rows[part].iter().map(|&i| points.row(i)), origin);
+    let add = |sum: &mut Sum, part: Range<usize>| {
+        sum.add(rows[part].iter().map(|&i| points.row(i)), origin);
+        Ok(())
+    };
     let sum = blocks::watched_sum(rows.len(), (watch, "scatter"), || Sum::new(points.d()), add, Sum::merge)?;
     Ok(sum.into_parts().0)
 }
@@ -115,9 +118,30 @@ impl Sum {
     }
 }
 
-fn near_mean(points: &Points) -> Vec<f64> {
-    let step = points.n().div_ceil(NEAR);
-    points.select(&(0..points.n()).step_by(step).collect::<Vec<_>>()).mean()
+/// `Σ (x_i − origin)(x_i − origin)ᵀ` over all rows.
+struct About<'a> {
+    origin: &'a [f64],
+}
+
+impl Pass for About<'_> {
+    type Sum = Sum;
+
+    fn zero(&self) -> Sum {
+        Sum::new(self.origin.len())
+    }
+
+    fn add(&self, sum: &mut Sum, block: &Points, _: usize) {
+        sum.add(block.rows(), self.origin);
+    }
+
+    fn merge(&self, left: &mut Sum, right: Sum) {
+        left.merge(right);
+    }
+}
+
+fn near_mean(rows: &dyn Rows) -> Result<Vec<f64>> {
+    let step = rows.n().div_ceil(NEAR);
+    Ok(rows.gather(&(0..rows.n()).step_by(step).collect::<Vec<_>>())?.mean())
 }
 
 /// `‖x − z‖²` in lanes that the compiler can keep in vectors.

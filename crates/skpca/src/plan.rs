@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use crate::columns::Columns;
+use crate::columns::{Columns, Table};
 use crate::conformal::Learner;
 use crate::error::{Error, Result};
 use crate::fit::Fit;
@@ -38,9 +38,8 @@ impl Plan {
 
 /// A table as methods see it.
 pub(crate) struct Prepared<'a> {
-    pub columns: Columns,
-    /// Scaled.
-    pub points: Points<'a>,
+    /// Scaled as they are read.
+    pub rows: Table<'a>,
     pub labels: Option<&'a Labels>,
     pub kernel: Inner,
 }
@@ -67,13 +66,13 @@ impl<'a> Prepared<'a> {
             let expected = format!("one for each of the {} rows", points.n());
             return Err(Error::parameter("labels", labels.n(), &expected));
         }
-        let columns = Columns::fit(points, names, fit.scaling)?;
-        let scaled = columns.apply(points)?;
-        let kernel = match Learner::new(&fit.kernel, &Bandwidth { points: Some(&scaled), seed: fit.seed })? {
+        let rows = Table::new(points, Columns::fit(points, names, fit.scaling)?);
+        let bandwidth = Bandwidth { rows: Some(&rows), seed: fit.seed };
+        let kernel = match Learner::new(&fit.kernel, &bandwidth)? {
             Some(learner) => Inner::Learned(learner),
-            None => Inner::Known(kernel::build(&fit.kernel, &scaled, fit.seed)?),
+            None => Inner::Known(kernel::build_for(&fit.kernel, &bandwidth, points.d())?),
         };
-        Ok(Prepared { columns, points: scaled, labels, kernel })
+        Ok(Prepared { rows, labels, kernel })
     }
 
     /// The kernel of a table whose fit was [checked](Plan::check_table) to need no labels, or to have them learned.

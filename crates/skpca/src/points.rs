@@ -32,6 +32,11 @@ impl<'a> Points<'a> {
         }
     }
 
+    /// Rows of `d` values each that are known to be finite: nobody looks.
+    pub(crate) fn finite(d: usize, values: impl Into<Cow<'a, [f64]>>) -> Points<'a> {
+        Points { d, values: values.into() }
+    }
+
     /// A few rows of `d` values each, unless one is not finite.
     pub(crate) fn few(d: usize, values: &'a [f64]) -> Option<Points<'a>> {
         all_finite(values).then_some(Points { d, values: Cow::Borrowed(values) })
@@ -199,6 +204,8 @@ pub(crate) fn all_finite<T: Copy + Into<f64>>(values: &[T]) -> bool {
 
 /// Where the first NaN or infinity stands; few values are looked at without waking the threads.
 pub(crate) fn first_not_finite(values: &[f64]) -> Option<usize> {
+    #[cfg(test)]
+    crate::counters::count(|counts| counts.numbers += values.len());
     const CHUNK: usize = 4096;
     let unsound = |chunk: &[f64]| !all_finite(chunk);
     let chunk = match values.len() < 100_000 {

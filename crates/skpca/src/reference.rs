@@ -28,6 +28,7 @@ use crate::kernel_matrix::diagonal;
 use crate::moments::Moments;
 use crate::points::Points;
 use crate::random::Random;
+use crate::rows::Rows;
 use crate::spectrum::Expansion;
 use crate::watch::Watch;
 
@@ -64,32 +65,32 @@ pub(crate) struct Leading {
 impl Reference {
     pub(crate) fn new(
         kernel: &Arc<dyn Kernel>,
-        points: &Points,
+        table: &dyn Rows,
         q: usize,
         center: bool,
         seed: u64,
         watch: &dyn Watch,
     ) -> Result<Reference> {
-        let dimension = kernel.rank(points.d());
-        if points.n() > ROWS && dimension <= SMALL && kernel.is_linear() {
-            let Moments { scatter, trace, .. } = Moments::new(kernel, points, center, watch)?;
+        let dimension = kernel.rank(table.d());
+        if table.n() > ROWS && dimension <= SMALL && kernel.is_linear() {
+            let Moments { scatter, trace, .. } = Moments::new(kernel, table, center, watch)?;
             let captured = top(&scatter, q, Accuracy { trace, ..Accuracy::default() }, seed, watch)?;
-            return Ok(Reference::known(points.n(), captured.values.iter().sum(), center, seed));
+            return Ok(Reference::known(table.n(), captured.values.iter().sum(), center, seed));
         }
-        if points.n() > ROWS && dimension <= SMALL {
-            let factor = Factor::pivoted(kernel, points, Stop { rank: dimension, residual: 0.0 }, seed, watch)?;
+        if table.n() > ROWS && dimension <= SMALL {
+            let factor = Factor::pivoted(kernel, table.whole()?, Stop { rank: dimension, residual: 0.0 }, seed, watch)?;
             let (t, _) = factor.scatter(center, watch)?;
             let accuracy = Accuracy { trace: factor.trace, ..Accuracy::default() };
             let pairs = top(&t, q, accuracy, seed, watch)?;
-            let mut reference = Reference::known(points.n(), pairs.values.iter().sum(), center, seed);
+            let mut reference = Reference::known(table.n(), pairs.values.iter().sum(), center, seed);
             let along = dense::product(factor.rows_of(&reference.rows).as_ref(), pairs.vectors.as_ref());
             reference.leading = Some(Leading { values: pairs.values, along });
             return Ok(reference);
         }
-        let rows = Random::new(seed, 5).sample(points.n(), ROWS);
-        let sample = points.select(&rows);
+        let rows = Random::new(seed, 5).sample(table.n(), ROWS);
+        let sample = table.gather(&rows)?;
         let operator = KernelOperator::new(kernel, &sample, center);
-        let whole = rows.len() == points.n();
+        let whole = rows.len() == table.n();
         // Eigenvalues converge twice as fast as eigenvectors: 1e-5 here is 1e-10 of the sum. A sample errs by 1e-3.
         let tolerance = if whole { 1e-5 } else { 1e-3 };
         let trace = diagonal(kernel, &sample)?.iter().sum();
@@ -117,42 +118,42 @@ impl Reference {
     pub(crate) fn fidelity(
         &self,
         kernel: &Arc<dyn Kernel>,
-        points: &Points,
-        support: impl FnOnce() -> Points<'static>,
+        table: &dyn Rows,
+        support: impl FnOnce() -> Result<Points<'static>>,
         expansion: &Expansion,
-    ) -> f64 {
+    ) -> Result<f64> {
         if self.captured <= 0.0 {
-            return 1.0;
+            return Ok(1.0);
         }
         if self.whole {
-            return expansion.captured / self.captured;
+            return Ok(expansion.captured / self.captured);
         }
-        let components = Components::of_model(kernel, &support(), expansion);
-        self.lengths(&components.along(&points.select(&self.rows))).iter().sum::<f64>() / self.captured
+        let components = Components::of_model(kernel, &support()?, expansion);
+        Ok(self.lengths(&components.along(&table.gather(&self.rows)?)).iter().sum::<f64>() / self.captured)
     }
 
     /// Where the fidelity of these components lies, almost certainly; nothing where it is known.
     pub(crate) fn interval(
         &self,
         kernel: &Arc<dyn Kernel>,
-        points: &Points,
-        support: impl FnOnce() -> Points<'static>,
+        table: &dyn Rows,
+        support: impl FnOnce() -> Result<Points<'static>>,
         expansion: &Expansion,
-    ) -> Option<[f64; 2]> {
-        let Leading { values, along } = self.leading.as_ref().filter(|_| !self.whole)?;
-        let sample = points.select(&self.rows);
-        let model = Components::of_model(kernel, &support(), expansion);
+    ) -> Result<Option<[f64; 2]>> {
+        let Some(Leading { values, along }) = self.leading.as_ref().filter(|_| !self.whole) else { return Ok(None) };
+        let sample = table.gather(&self.rows)?;
+        let model = Components::of_model(kernel, &support()?, expansion);
         let seen = Ratio::new(&self.lengths(&model.along(&sample)), &self.lengths(along));
         // Features of exact components on the rows they come from are u √λ, coefficients u / √λ.
         let mean = |k: usize| if self.center { along.col(k).sum() / along.nrows() as f64 } else { 0.0 };
         let means: Vec<f64> = (0..values.len()).map(mean).collect();
         let coefficients = Mat::from_fn(along.nrows(), values.len(), |i, k| (along[(i, k)] - means[k]) / values[k]);
         let exact = Components::new(kernel, sample, coefficients);
-        let others = points.select(&Random::new(self.seed, 22).sample(points.n(), OTHERS));
+        let others = table.gather(&Random::new(self.seed, 22).sample(table.n(), OTHERS))?;
         let anew = Ratio::new(&self.lengths(&model.along(&others)), &self.lengths(&exact.along(&others)));
         let low = seen.value - SIGMAS * seen.error;
         let high = (anew.value + SIGMAS * anew.error).max(seen.value);
-        Some([low.clamp(0.0, 1.0), high.clamp(0.0, 1.0)])
+        Ok(Some([low.clamp(0.0, 1.0), high.clamp(0.0, 1.0)]))
     }
 
     /// The squared length of each row of features, from their mean if centred.

@@ -8,7 +8,7 @@ use crate::error::{Error, Result};
 use crate::fit::Fit;
 use crate::gram::{Basis, Precision, Symmetric};
 use crate::kernel::Kernel;
-use crate::kernel_matrix::{diagonal, gram};
+use crate::kernel_matrix::{gram, trace};
 use crate::labels::Labels;
 use crate::method::{self, COMPONENTS, DEPENDENT, Shared, Solution, Step, Support, Target, Task};
 use crate::model::{Model, Parts, Scores, orient};
@@ -17,6 +17,7 @@ use crate::points::Points;
 use crate::random::Random;
 use crate::report::ABOVE_ONE;
 use crate::request::Request;
+use crate::rows::Rows;
 use crate::spectrum::Expansion;
 use crate::watch::Watch;
 
@@ -109,16 +110,16 @@ impl Plan {
             (Inner::Learned(learner), Some(labels)) => {
                 // f has its bumps where the method puts its support under the kernel that f multiplies.
                 let (_, first) = self.solve(learner.base(), table, shared, watch)?;
-                let bumps = first.support.points(&table.points);
-                let (kernel, note) = learner.learn(&table.points, labels, &bumps, self.fit.seed, watch)?;
+                let bumps = first.support.points(&table.rows)?;
+                let (kernel, note) = learner.learn(&table.rows, labels, &bumps, self.fit.seed, watch)?;
                 let (task, mut solution) = self.solve(&kernel, table, None, watch)?;
                 solution.report.notes.push(note);
-                self.assemble(&task, table.columns.clone(), solution)
+                self.assemble(&task, table.rows.columns().clone(), solution)
             }
             (Inner::Learned(learner), None) => unreachable!("{:?} without labels is refused", learner.base()),
             (Inner::Known(kernel), _) => {
                 let (task, solution) = self.solve(kernel, table, shared, watch)?;
-                self.assemble(&task, table.columns.clone(), solution)
+                self.assemble(&task, table.rows.columns().clone(), solution)
             }
         }
     }
@@ -131,7 +132,7 @@ impl Plan {
         shared: Option<&'a Shared<'a>>,
         watch: &'a dyn Watch,
     ) -> Result<(Task<'a>, Solution)> {
-        check_definite(kernel, &table.points, self.fit.seed)?;
+        check_definite(kernel, &table.rows, self.fit.seed, watch)?;
         let task = self.task(kernel, table, shared, watch);
         let solution = self.method.fit(&task)?;
         Ok((task, solution))
@@ -144,8 +145,8 @@ impl Plan {
         shared: Option<&'a Shared<'a>>,
         watch: &'a dyn Watch,
     ) -> Task<'a> {
-        let q = self.fit.components.unwrap_or(COMPONENTS).min(table.points.n());
-        let mut task = Task::new(kernel, &table.points, q, watch);
+        let q = self.fit.components.unwrap_or(COMPONENTS).min(table.rows.n());
+        let mut task = Task::new(kernel, &table.rows, q, watch);
         (task.labels, task.shared) = (table.labels, shared);
         (task.asked, task.target) = (self.fit.components.is_some(), self.fit.target);
         (task.center, task.seed) = (self.center, self.fit.seed);
@@ -160,26 +161,26 @@ impl Plan {
         self.note_what_is_missing(task, &mut solution)?;
         let fidelity = self.fidelity(task, &mut solution)?;
         let Solution { method, support: chosen, expansion, density, mut report, .. } = solution;
-        let n = task.points.n();
+        let n = task.n();
         report.chosen = chosen.len();
         report.residual_trace = share(expansion.residual_trace, expansion.trace);
         let projected = dense::dot(&expansion.means, &expansion.mean);
         let (rows, support) = match chosen {
             Support::Rows(chosen) => {
                 let rows: Vec<usize> = expansion.kept.iter().map(|&i| chosen[i]).collect();
-                let support = task.points.select(&rows);
+                let support = task.rows.gather(&rows)?;
                 (Some(rows), support)
             }
             Support::Points(points) => (None, points.select(&expansion.kept)),
         };
         let every_row = rows.as_ref().is_some_and(|rows| rows.len() == n);
         let mean_lost = match task.center && !every_row {
-            true => mean_lost(task, projected, expansion.residual_trace),
+            true => mean_lost(task, projected, expansion.residual_trace)?,
             false => 0.0,
         };
         let basis = Basis::centred(task.kernel.clone(), support.clone(), expansion.means.clone());
         let (mut coefficients, mut frame) = (expansion.coefficients, expansion.frame);
-        let sample = task.points.select(&self.scored_rows(task, &support));
+        let sample = task.rows.gather(&self.scored_rows(task, &support))?;
         let scores = orient(&basis, &mut coefficients, &mut frame, (&expansion.means, &expansion.mean), &sample)?;
         let parts = Parts {
             method,
@@ -205,7 +206,8 @@ impl Plan {
             report,
             request: Some(Request { fit: self.fit.clone(), words: serde_json::Map::new() }),
         };
-        Model::packed(basis, parts)
+        parts.check()?;
+        Ok(Model::packed(basis, parts))
     }
 
     /// Notes what was asked for and not found.
@@ -231,10 +233,10 @@ impl Plan {
     /// The fidelity, its interval where it is an estimate, and a note where it is not what was asked for.
     fn fidelity(&self, task: &Task, solution: &mut Solution) -> Result<f64> {
         let Solution { support, expansion, fidelity: stated, report, .. } = solution;
-        let every_row = expansion.kept.len() == task.points.n();
+        let every_row = expansion.kept.len() == task.n();
         if stated.is_none() && (!every_row || expansion.frame.is_some()) {
-            let points = || support.points(task.points);
-            report.fidelity_interval = task.reference()?.interval(task.kernel, task.points, points, expansion);
+            let points = || support.points(task.rows);
+            report.fidelity_interval = task.reference()?.interval(task.kernel, task.rows, points, expansion)?;
         }
         let fidelity = match (*stated, &*support) {
             (Some(stated), _) => stated,
@@ -253,7 +255,7 @@ impl Plan {
     /// Numbers of the training rows that threshold and p-values come from.
     fn scored_rows(&self, task: &Task, support: &Points) -> Vec<usize> {
         let scored = SCORED.min(SCORED_WORK / (support.n() * (support.d() + 20))).max(1000);
-        Random::new(self.fit.seed, 6).sample(task.points.n(), scored)
+        Random::new(self.fit.seed, 6).sample(task.n(), scored)
     }
 }
 
@@ -289,15 +291,15 @@ const NEGATIVE: f64 = 1e-8;
 
 /// Refuses a kernel that has a negative eigenvalue on these rows, or on a sample of them. Methods see the rows that they
 /// choose, and might not notice.
-fn check_definite(kernel: &Arc<dyn Kernel>, points: &Points, seed: u64) -> Result<()> {
+fn check_definite(kernel: &Arc<dyn Kernel>, rows: &dyn Rows, seed: u64, watch: &dyn Watch) -> Result<()> {
     if kernel.positive_semidefinite() {
         return Ok(());
     }
-    let diagonal = diagonal(kernel, points)?;
-    let sample = points.select(&Random::new(seed, 21).sample(points.n(), DEFINITE_ROWS));
+    let trace = trace(kernel, rows, watch)?;
+    let sample = rows.gather(&Random::new(seed, 21).sample(rows.n(), DEFINITE_ROWS))?;
     let values = dense::eigen(gram(kernel, &sample).as_ref())?.0;
     let (largest, lowest) = (values[0], values[values.len() - 1]);
-    match lowest < -(NEGATIVE * largest).max(ROUNDING * diagonal.iter().sum::<f64>()) {
+    match lowest < -(NEGATIVE * largest).max(ROUNDING * trace) {
         true => Err(Error::NotPositive { kernel: kernel.spec().name, value: lowest }),
         false => Ok(()),
     }
@@ -308,12 +310,16 @@ fn share(part: f64, whole: f64) -> f64 {
 }
 
 /// `‖φ̄‖² − μᵀβ` exactly for few rows; otherwise its bound, the mean squared distance of the rows to the span.
-fn mean_lost(task: &Task, projected: f64, residual_trace: f64) -> f64 {
-    let n = task.points.n();
+fn mean_lost(task: &Task, projected: f64, residual_trace: f64) -> Result<f64> {
+    let n = task.n();
     if n > EXACT_MEAN {
-        return residual_trace / n as f64;
+        return Ok(residual_trace / n as f64);
     }
-    (task.known_mean_norm().unwrap_or_else(|| mean_norm(task.kernel, task.points)) - projected).max(0.0)
+    let mean_norm = match task.known_mean_norm() {
+        Some(known) => known,
+        None => mean_norm(task.kernel, &task.rows.gather(&(0..n).collect::<Vec<_>>())?),
+    };
+    Ok((mean_norm - projected).max(0.0))
 }
 
 /// `‖φ̄‖² = (1/n²) Σ_ij k(x_i, x_j)`
@@ -321,4 +327,90 @@ fn mean_norm(kernel: &Arc<dyn Kernel>, points: &Points) -> f64 {
     let n = points.n();
     let shares = faer::Mat::from_fn(n, 1, |_, _| 1.0 / n as f64);
     Symmetric::new(kernel, points, false).product(shares.as_ref(), Precision::Double).sum() / n as f64
+}
+
+#[cfg(test)]
+mod tests {
+    use std::ops::Range;
+
+    use super::*;
+    use crate::columns::Scaling;
+    use crate::counters::{Counts, counted};
+    use crate::kernel;
+    use crate::spec::Spec;
+    use crate::toys;
+
+    #[test]
+    fn a_fit_builds_once_and_looks_at_its_numbers_once() {
+        let points = toys::clusters(0);
+        let looked_at = |points: &Points| points.n() * points.d();
+        for entry in method::METHODS.iter().filter(|entry| !entry.capabilities.labelled) {
+            for scaling in [Scaling::Standard, Scaling::None] {
+                let fit = Fit { method: Spec::new(entry.name), components: Some(2), scaling, ..Fit::default() };
+                let (_, counts) = counted(|| {
+                    let table = Points::new(points.d(), points.values()).unwrap();
+                    fit.run(&table, None, &()).unwrap()
+                });
+                let Counts { methods, kernels, numbers } = counts;
+                assert_eq!((methods, kernels), (1, 1), "{}", entry.name);
+                // Scores and points that were moved are looked at too; the table is not, a second time.
+                let others = numbers - looked_at(&points);
+                assert!(others <= looked_at(&points), "{} {scaling:?}: {others} beside the table", entry.name);
+            }
+        }
+    }
+
+    /// Rows that are not in this machine's memory, as far as anybody can tell.
+    struct Elsewhere(Points<'static>);
+
+    impl Rows for Elsewhere {
+        fn n(&self) -> usize {
+            self.0.n()
+        }
+
+        fn d(&self) -> usize {
+            self.0.d()
+        }
+
+        fn gather(&self, rows: &[usize]) -> Result<Points<'static>> {
+            Ok(self.0.select(rows))
+        }
+
+        fn block<'a>(&'a self, rows: Range<usize>, room: &'a mut Vec<f64>) -> Result<Points<'a>> {
+            room.clear();
+            room.extend_from_slice(self.0.slice(rows).values());
+            Ok(Points::finite(self.0.d(), &room[..]))
+        }
+
+        fn whole(&self) -> Result<&Points<'_>> {
+            Err(Error::Numerical { why: "these rows are elsewhere".into() })
+        }
+    }
+
+    #[test]
+    fn rows_may_be_elsewhere_and_give_the_same_bits() {
+        let points = toys::normal(6000, 3, 0);
+        let kernel = kernel::build(&Spec::new("rbf"), &points, 0).unwrap();
+        let elsewhere = Elsewhere(points.clone());
+        for name in ["landmarks", "greedy", "expansion"] {
+            for target in [Target::Support(12), Target::Fidelity(0.8)] {
+                let solve = |rows: &dyn Rows| {
+                    let mut task = Task::new(&kernel, rows, 3, &());
+                    task.target = Some(target);
+                    let solution = method::build(&Spec::new(name)).unwrap().fit(&task).unwrap();
+                    let support = solution.support.points(rows).unwrap();
+                    (support, solution.expansion.coefficients, solution.expansion.values)
+                };
+                assert!(solve(&points) == solve(&elsewhere), "{name} {target:?}");
+            }
+        }
+    }
+
+    #[test]
+    fn tasks_are_shared_between_threads() {
+        fn shared<T: Sync>(_: &T) {}
+        let points = toys::clusters(0);
+        let kernel = kernel::build(&Spec::new("rbf"), &points, 0).unwrap();
+        shared(&Task::new(&kernel, &points, 2, &()));
+    }
 }

@@ -4,21 +4,22 @@
 //! C b = λ K_zz b,  bᵀ K_zz b = 1,      C = Σ_j (k_z(x_j) − μ)(k_z(x_j) − μ)ᵀ,  μ = (1/n) Σ_j k_z(x_j)
 //! ```
 
+use std::marker::PhantomData;
 use std::sync::Arc;
 
 use faer::{Mat, MatRef};
 
-use crate::blocks;
 use crate::dense;
 use crate::eigen::{Accuracy, top};
 use crate::error::{Error, Result};
 use crate::factor::{Factor, Stop};
 use crate::gram::{Arithmetic, Basis};
 use crate::kernel::Kernel;
-use crate::kernel_matrix::{diagonal, gram};
+use crate::kernel_matrix::{gram, trace};
 use crate::moments::Moments;
 use crate::points::Points;
 use crate::random::Random;
+use crate::rows::{Pass, Rows, fold};
 use crate::scatter::Scatter;
 use crate::watch::{Watch, check};
 
@@ -57,15 +58,15 @@ pub(crate) struct Expansion {
     pub trace: f64,
 }
 
-/// What the best `q` components in the span of `skeleton` capture of `points`, to a few digits: enough to choose.
+/// What the best `q` components in the span of `skeleton` capture of some rows, to a few digits: enough to choose.
 pub(crate) fn roughly_captured(
     skeleton: &Skeleton,
-    points: &Points,
+    rows: &dyn Rows,
     q: usize,
     center: bool,
     watch: &dyn Watch,
 ) -> Result<f64> {
-    let span = skeleton.span(points, center, ROUGH, watch)?;
+    let span = skeleton.span(rows, center, ROUGH, watch)?;
     let accuracy = Accuracy { tolerance: 1e-3, trace: span.trace, ..Accuracy::default() };
     Ok(top(&span.c, q, accuracy, 0, watch)?.values.iter().sum())
 }
@@ -87,19 +88,19 @@ impl Skeleton {
         Ok(Skeleton { kept, basis, condition: condition(l.as_ref()), l })
     }
 
-    /// The span over all rows of `points`; where there are `single` of them, 32 bits may do for the sum.
-    pub(crate) fn span(&self, points: &Points, center: bool, single: usize, watch: &dyn Watch) -> Result<Span> {
+    /// The span over all rows; where there are `single` of them, 32 bits may do for the sum.
+    pub(crate) fn span(&self, rows: &dyn Rows, center: bool, single: usize, watch: &dyn Watch) -> Result<Span> {
         let Skeleton { kept, basis, l, condition } = self;
         let m = kept.len();
-        let trace: f64 = diagonal(basis.kernel(), points)?.iter().sum();
-        let n = points.n() as f64;
+        let trace = trace(basis.kernel(), rows, watch)?;
+        let n = rows.n() as f64;
         let whiten = f64::EPSILON * condition > LOSS;
-        let single = !whiten && points.n() >= single && self.single_is_enough();
+        let single = !whiten && rows.n() >= single && self.single_is_enough();
         let shift = common_value(l.as_ref());
         let (mut c, sums) = match (whiten, single) {
-            (true, _) => covariance::<f64>(basis, points, Rows::Whitened(l.as_ref(), shift), watch),
-            (false, true) => covariance::<f32>(basis, points, Rows::Plain(shift), watch),
-            (false, false) => covariance::<f64>(basis, points, Rows::Plain(shift), watch),
+            (true, _) => covariance::<f64>(basis, rows, Terms::Whitened(l.as_ref(), shift), watch),
+            (false, true) => covariance::<f32>(basis, rows, Terms::Plain(shift), watch),
+            (false, false) => covariance::<f64>(basis, rows, Terms::Plain(shift), watch),
         }?;
         let mut mean = Mat::from_fn(m, 1, |i, _| sums[i] / n);
         subtract_outer(&mut c, n, &mean);
@@ -123,7 +124,7 @@ impl Skeleton {
             mean.fill(0.0);
         }
         dense::mirror(&mut c);
-        Ok(Span { kept: kept.clone(), l: l.clone(), c, mean, residual_trace, trace, n: points.n() })
+        Ok(Span { kept: kept.clone(), l: l.clone(), c, mean, residual_trace, trace, n: rows.n() })
     }
 
     /// The span over the rows of a table with these moments, where the kernel is linear.
@@ -174,12 +175,12 @@ pub(crate) struct Span {
 impl Span {
     pub(crate) fn new(
         kernel: &Arc<dyn Kernel>,
-        points: &Points,
+        rows: &dyn Rows,
         support: &Points<'static>,
         center: bool,
         watch: &dyn Watch,
     ) -> Result<Span> {
-        Skeleton::new(kernel, support, watch)?.span(points, center, SINGLE_ROWS, watch)
+        Skeleton::new(kernel, support, watch)?.span(rows, center, SINGLE_ROWS, watch)
     }
 
     /// The best `q` components.
@@ -413,7 +414,8 @@ fn subtract_outer(c: &mut Mat<f64>, n: f64, m: &Mat<f64>) {
 
 /// What is summed over the rows, always less some constant s: what all values have in common would cost the digits in
 /// which they differ.
-enum Rows<'a> {
+#[derive(Clone, Copy)]
+enum Terms<'a> {
     /// `k_z(x_j) − s`
     Plain(f64),
     /// `L⁻¹ (k_z(x_j) − s)`
@@ -421,33 +423,45 @@ enum Rows<'a> {
 }
 
 /// `Σ_j k_j k_jᵀ` and `Σ_j k_j`, in the arithmetic of E.
+struct Covariance<'a, E> {
+    basis: &'a Basis,
+    terms: Terms<'a>,
+    arithmetic: PhantomData<fn() -> E>,
+}
+
+impl<E: Arithmetic> Pass for Covariance<'_, E> {
+    type Sum = Scatter<E>;
+
+    fn zero(&self) -> Scatter<E> {
+        Scatter::new(self.basis.points().n())
+    }
+
+    fn add(&self, sum: &mut Scatter<E>, x: &Points, _: usize) {
+        match self.terms {
+            Terms::Plain(shift) => sum.add_kernel(self.basis, x, shift),
+            Terms::Whitened(l, shift) => {
+                let mut k = Mat::zeros(x.n(), l.nrows());
+                self.basis.block(x, k.as_mut());
+                k.col_iter_mut().for_each(|column| column.iter_mut().for_each(|k| *k -= shift));
+                dense::divide_by_transposed(k.as_mut(), l);
+                sum.add_rows(k.as_ref());
+            }
+        }
+    }
+
+    fn merge(&self, left: &mut Scatter<E>, right: Scatter<E>) {
+        left.merge(&right);
+    }
+}
+
 fn covariance<E: Arithmetic>(
     basis: &Basis,
-    points: &Points,
-    how: Rows,
+    rows: &dyn Rows,
+    terms: Terms,
     watch: &dyn Watch,
 ) -> Result<(Mat<f64>, Vec<f64>)> {
-    let m = basis.points().n();
-    let sum = blocks::watched_sum(
-        points.n(),
-        (watch, "covariance"),
-        || Scatter::<E>::new(m),
-        |sum, rows| {
-            let x = points.slice(rows.clone());
-            match how {
-                Rows::Plain(shift) => sum.add_kernel(basis, &x, shift),
-                Rows::Whitened(l, shift) => {
-                    let mut k = Mat::zeros(rows.len(), m);
-                    basis.block(&x, k.as_mut());
-                    k.col_iter_mut().for_each(|column| column.iter_mut().for_each(|k| *k -= shift));
-                    dense::divide_by_transposed(k.as_mut(), l);
-                    sum.add_rows(k.as_ref());
-                }
-            }
-        },
-        |sum, other| sum.merge(&other),
-    )?;
-    Ok(sum.into_parts())
+    let pass = Covariance::<E> { basis, terms, arithmetic: PhantomData };
+    Ok(fold(rows, &pass, (watch, "covariance"))?.into_parts())
 }
 
 #[cfg(test)]
@@ -474,8 +488,8 @@ mod tests {
         let (kept, l) = independent(&kernel, &support, &()).unwrap();
         assert_eq!(kept.len(), 10);
         let basis = Basis::new(kernel, support);
-        let (rows, _) = covariance::<f64>(&basis, &points, Rows::Whitened(l.as_ref(), 0.1), &()).unwrap();
-        let (mut sum, _) = covariance::<f64>(&basis, &points, Rows::Plain(0.1), &()).unwrap();
+        let (rows, _) = covariance::<f64>(&basis, &points, Terms::Whitened(l.as_ref(), 0.1), &()).unwrap();
+        let (mut sum, _) = covariance::<f64>(&basis, &points, Terms::Plain(0.1), &()).unwrap();
         dense::whiten(l.as_ref(), &mut sum);
         for j in 0..10 {
             for i in j..10 {

@@ -9,6 +9,7 @@ use crate::method::{Shared, Target};
 use crate::model::Model;
 use crate::plan::{Plan, Prepared};
 use crate::points::Points;
+use crate::rows::Rows;
 use crate::spec::Spec;
 use crate::watch::Watch;
 
@@ -53,7 +54,7 @@ impl<'a> Study<'a> {
     pub fn fit(&self, method: &Spec, target: Option<Target>, watch: &dyn Watch) -> Result<(Model, Duration)> {
         let fit = Fit { method: method.clone(), target, ..self.fit.clone() };
         let plan = Plan::new(&fit)?;
-        plan.check_table(self.table.points.n(), self.table.labels.is_some())?;
+        plan.check_table(self.table.rows.n(), self.table.labels.is_some())?;
         let (model, alone) = self.shared.timed(|| plan.run(&self.table, Some(&self.shared), watch));
         Ok((model?, alone))
     }

@@ -14,14 +14,17 @@ use serde_json::Value;
 use crate::error::{Error, Result};
 use crate::points::Points;
 use crate::random::Random;
+use crate::rows::{Pass, Rows, fold};
 use crate::spec::Fields;
 
 /// All pairs up to this many, a seeded sample of as many above it.
 const PAIRS: usize = 100_000;
+/// Pairs that are looked at together.
+const TOGETHER: usize = 4096;
 
 /// Where a rule looks.
 pub struct Bandwidth<'a> {
-    pub(crate) points: Option<&'a Points<'a>>,
+    pub(crate) rows: Option<&'a dyn Rows>,
     pub(crate) seed: u64,
 }
 
@@ -38,10 +41,10 @@ impl Bandwidth<'_> {
         let value = fields.value(name)?.unwrap_or_default();
         let gamma = match &value {
             Value::String(rule) => {
-                let points = self
-                    .points
+                let rows = self
+                    .rows
                     .ok_or_else(|| Error::parameter(name, rule, "a number where there are no points to look at"))?;
-                let gamma = self.rule(points, rule, distance)?;
+                let gamma = self.rule(rows, rule, distance)?;
                 if !(gamma.is_finite() && gamma > 0.0) {
                     let expected = "rows whose distances fit a floating-point number; scale the columns first";
                     return Err(Error::parameter(name, rule, expected));
@@ -56,14 +59,15 @@ impl Bandwidth<'_> {
         }
     }
 
-    fn rule(&self, points: &Points, rule: &str, distance: Distance) -> Result<f64> {
-        if points.rows().all(|row| row == points.row(0)) {
+    fn rule(&self, rows: &dyn Rows, rule: &str, distance: Distance) -> Result<f64> {
+        let first = rows.gather(&[0])?;
+        if !fold(rows, &Differing(first.row(0)), (&(), "bandwidth"))? {
             return Err(Error::NoVariance { why: "all rows are the same".into() });
         }
         if rule == "scale" {
-            return Ok(1.0 / (points.d() as f64 * variance(points)));
+            return Ok(1.0 / (rows.d() as f64 * variance(rows)?));
         }
-        let mut distances = self.distances(points, distance);
+        let mut distances = self.distances(rows, distance)?;
         distances.retain(|&v| v > 0.0);
         if distances.is_empty() {
             // The rows differ by so little that the squares vanish, or the sample of pairs met equal ones only.
@@ -79,26 +83,81 @@ impl Bandwidth<'_> {
 
     /// Distances of distinct rows. Pairs of equal rows are left out by the caller: they would make a table
     /// with many duplicates infinitely narrow.
-    fn distances(&self, points: &Points, distance: Distance) -> Vec<f64> {
-        let n = points.n();
-        let pairs: Vec<(usize, usize)> = if n * n.saturating_sub(1) / 2 <= PAIRS {
-            (0..n).flat_map(|i| (0..i).map(move |j| (i, j))).collect()
-        } else {
-            let mut random = Random::new(self.seed, 1);
-            let mut pair = || {
-                let (i, j) = (random.below(n), random.below(n - 1));
-                (i, if j < i { j } else { j + 1 })
-            };
-            (0..PAIRS).map(|_| pair()).collect()
+    fn distances(&self, rows: &dyn Rows, distance: Distance) -> Result<Vec<f64>> {
+        let n = rows.n();
+        if n * n.saturating_sub(1) / 2 <= PAIRS {
+            let all = rows.gather(&(0..n).collect::<Vec<_>>())?;
+            let pairs: Vec<(usize, usize)> = (0..n).flat_map(|i| (0..i).map(move |j| (i, j))).collect();
+            return Ok(pairs.into_par_iter().map(|(i, j)| distance.between(all.row(i), all.row(j))).collect());
+        }
+        let mut random = Random::new(self.seed, 1);
+        let mut pair = || {
+            let (i, j) = (random.below(n), random.below(n - 1));
+            [i, if j < i { j } else { j + 1 }]
         };
-        let between = |(i, j): (usize, usize)| {
-            let differences = points.row(i).iter().zip(points.row(j)).map(|(a, b)| a - b);
-            match distance {
-                Distance::Squared => differences.map(|v| v * v).sum::<f64>(),
-                Distance::Manhattan => differences.map(f64::abs).sum::<f64>(),
-            }
-        };
-        pairs.into_par_iter().map(between).collect()
+        let drawn: Vec<usize> = (0..PAIRS).flat_map(|_| pair()).collect();
+        let mut distances = Vec::with_capacity(PAIRS);
+        for some in drawn.chunks(2 * TOGETHER) {
+            let ends = rows.gather(some)?;
+            let pairs = ends.values().par_chunks_exact(2 * rows.d());
+            distances.par_extend(pairs.map(|pair| {
+                let (x, y) = pair.split_at(rows.d());
+                distance.between(x, y)
+            }));
+        }
+        Ok(distances)
+    }
+}
+
+impl Distance {
+    fn between(self, x: &[f64], y: &[f64]) -> f64 {
+        let differences = x.iter().zip(y).map(|(a, b)| a - b);
+        match self {
+            Distance::Squared => differences.map(|v| v * v).sum(),
+            Distance::Manhattan => differences.map(f64::abs).sum(),
+        }
+    }
+}
+
+/// Whether any row differs from this one.
+struct Differing<'a>(&'a [f64]);
+
+impl Pass for Differing<'_> {
+    type Sum = bool;
+
+    fn zero(&self) -> bool {
+        false
+    }
+
+    fn add(&self, sum: &mut bool, block: &Points, _: usize) {
+        *sum = *sum || block.rows().any(|row| row != self.0);
+    }
+
+    fn merge(&self, left: &mut bool, right: bool) {
+        *left |= right;
+    }
+}
+
+/// `Σ (v − shift)^power / count` over all values.
+struct Power {
+    shift: f64,
+    power: i32,
+    count: f64,
+}
+
+impl Pass for Power {
+    type Sum = f64;
+
+    fn zero(&self) -> f64 {
+        0.0
+    }
+
+    fn add(&self, sum: &mut f64, block: &Points, _: usize) {
+        *sum += block.values().iter().map(|v| (v - self.shift).powi(self.power) / self.count).sum::<f64>();
+    }
+
+    fn merge(&self, left: &mut f64, right: f64) {
+        *left += right;
     }
 }
 
@@ -113,10 +172,10 @@ fn median(values: &mut [f64]) -> f64 {
 }
 
 /// The variance of all values, as numpy's `X.var()`.
-fn variance(points: &Points) -> f64 {
-    let count = points.values().len() as f64;
-    let mean = points.values().iter().map(|v| v / count).sum::<f64>();
-    points.values().iter().map(|v| (v - mean) * (v - mean) / count).sum()
+fn variance(rows: &dyn Rows) -> Result<f64> {
+    let count = (rows.n() * rows.d()) as f64;
+    let mean = fold(rows, &Power { shift: 0.0, power: 1, count }, (&(), "bandwidth"))?;
+    fold(rows, &Power { shift: mean, power: 2, count }, (&(), "bandwidth"))
 }
 
 #[cfg(test)]
@@ -125,7 +184,7 @@ mod tests {
 
     fn gamma(values: Vec<f64>, rule: &str, distance: Distance) -> Result<f64> {
         let points = Points::new(1, values).unwrap();
-        Bandwidth { points: Some(&points), seed: 3 }.rule(&points, rule, distance)
+        Bandwidth { rows: Some(&points), seed: 3 }.rule(&points, rule, distance)
     }
 
     #[test]

@@ -189,20 +189,27 @@ pub fn entry(spec: &Spec) -> Result<&'static Entry> {
 
 /// Builds the kernel that `spec` names; rules such as `gamma=median` look at `points`.
 pub fn build(spec: &Spec, points: &Points, seed: u64) -> Result<Arc<dyn Kernel>> {
-    let kernel = build_with(spec, &Bandwidth { points: Some(points), seed })?;
+    build_for(spec, &Bandwidth { rows: Some(points), seed }, points.d())
+}
+
+/// The same for rows of d columns, wherever they are.
+pub(crate) fn build_for(spec: &Spec, bandwidth: &Bandwidth, d: usize) -> Result<Arc<dyn Kernel>> {
+    let kernel = build_with(spec, bandwidth)?;
     match kernel.width() {
-        Some(expected) if expected != points.d() => Err(Error::Width { found: points.d(), expected }),
+        Some(expected) if expected != d => Err(Error::Width { found: d, expected }),
         _ => Ok(kernel),
     }
 }
 
 /// Builds a kernel whose parameters are all numbers, as a model file has it.
 pub(crate) fn build_resolved(spec: &Spec) -> Result<Arc<dyn Kernel>> {
-    build_with(spec, &Bandwidth { points: None, seed: 0 })
+    build_with(spec, &Bandwidth { rows: None, seed: 0 })
 }
 
 /// Builds the kernel that `spec` names, for points of any width.
 pub(crate) fn build_with(spec: &Spec, bandwidth: &Bandwidth) -> Result<Arc<dyn Kernel>> {
+    #[cfg(test)]
+    crate::counters::count(|counts| counts.kernels += 1);
     let entry = entry(spec)?;
     let mut fields = Fields::new(spec, entry.declared());
     let kernel = (entry.build)(&mut fields, bandwidth)?;
@@ -250,7 +257,7 @@ mod tests {
     #[test]
     fn entries_read_the_parameters_that_they_declare_and_no_others() {
         let points = toys::clusters(0);
-        let bandwidth = Bandwidth { points: Some(&points), seed: 0 };
+        let bandwidth = Bandwidth { rows: Some(&points), seed: 0 };
         for entry in KERNELS.iter().filter(|entry| !entry.capabilities.labelled) {
             let declared: Vec<&str> = entry.parameters.iter().map(|parameter| parameter.name).collect();
             let defaults = entry.parameters.iter().filter_map(|p| Some((p.name, p.default.value()?)));
@@ -290,7 +297,7 @@ mod tests {
             let spec = entry.example(&points).spec();
             assert!(entry.learns(&Spec::new(entry.name)) && !entry.learns(&spec), "{}", entry.name);
             let mut fields = Fields::new(&spec, entry.learned);
-            (entry.build)(&mut fields, &Bandwidth { points: None, seed: 0 }).unwrap();
+            (entry.build)(&mut fields, &Bandwidth { rows: None, seed: 0 }).unwrap();
             let own = fields.known.iter().filter(|name| entry.learned.iter().any(|p| p.name == **name));
             assert_eq!(own.count(), entry.learned.len(), "{}: {:?}", entry.name, fields.known);
         }

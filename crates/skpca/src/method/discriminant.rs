@@ -12,7 +12,6 @@ use faer::{Mat, MatRef};
 
 use super::greedy::Greedy;
 use super::{COMPONENTS, Capabilities, Entry, Method, Size, Solution, Task};
-use crate::blocks;
 use crate::dense;
 use crate::eigen::{Accuracy, top};
 use crate::error::{Error, Result};
@@ -21,6 +20,7 @@ use crate::labels::Labels;
 use crate::parameter::{Parameter, Range};
 use crate::points::Points;
 use crate::report::Report;
+use crate::rows::{Pass, fold};
 use crate::spec::Spec;
 
 /// ρ where nothing is said.
@@ -59,12 +59,12 @@ impl Method for Discriminant {
         let labels = task.labels.expect("a fit without labels is refused");
         let directions = task.q.min(labels.classes() - 1);
         // Few directions do not mean that few components would do to find them in.
-        let task = &task.with_components(task.q.max(COMPONENTS).min(task.points.n()));
+        let task = &task.with_components(task.q.max(COMPONENTS).min(task.n()));
         let Solution { support, expansion, fewer, .. } = self.points.fit(task)?;
-        let chosen = support.points(task.points);
+        let chosen = support.points(task.rows)?;
         let fidelity = task.fidelity_of(&chosen, &expansion)?;
         let span = task.span(&chosen)?;
-        let means = class_means(&Basis::new(task.kernel.clone(), chosen.select(span.kept())), task.points, labels);
+        let means = class_means(&Basis::new(task.kernel.clone(), chosen.select(span.kept())), task, labels)?;
         let (values, directions) =
             self.directions(span.scatter(), span.coordinates(means).as_ref(), &labels.counts(), directions)?;
         let note = "the fidelity is that of kernel PCA on the points kept, not of the directions that separate classes";
@@ -123,19 +123,35 @@ impl Discriminant {
 }
 
 /// `(1/n_c) Σ_{j in c} k_z(x_j)`, m × classes.
-fn class_means(basis: &Basis, points: &Points, labels: &Labels) -> Mat<f64> {
-    let (m, classes, counts) = (basis.points().n(), labels.classes(), labels.counts());
-    let sums = blocks::sum(
-        points.n(),
-        || Mat::<f64>::zeros(m, classes),
-        |sums, rows| {
-            let mut k = Mat::zeros(rows.len(), m);
-            basis.block(&points.slice(rows.clone()), k.as_mut());
-            for (i, row) in rows.enumerate() {
-                sums.col_mut(labels.of(row)).iter_mut().zip(k.row(i).iter()).for_each(|(sum, k)| *sum += k);
-            }
-        },
-        |a, b| *a += b,
-    );
-    Mat::from_fn(m, classes, |i, c| sums[(i, c)] / counts[c] as f64)
+fn class_means(basis: &Basis, task: &Task, labels: &Labels) -> Result<Mat<f64>> {
+    let counts = labels.counts();
+    let sums = fold(task.rows, &ClassSums { basis, labels }, (task.watch, "class means"))?;
+    Ok(Mat::from_fn(sums.nrows(), counts.len(), |i, c| sums[(i, c)] / counts[c] as f64))
+}
+
+/// `Σ_{j in c} k_z(x_j)`, m × classes.
+struct ClassSums<'a> {
+    basis: &'a Basis,
+    labels: &'a Labels,
+}
+
+impl Pass for ClassSums<'_> {
+    type Sum = Mat<f64>;
+
+    fn zero(&self) -> Mat<f64> {
+        Mat::zeros(self.basis.points().n(), self.labels.classes())
+    }
+
+    fn add(&self, sums: &mut Mat<f64>, block: &Points, first: usize) {
+        let mut k = Mat::zeros(block.n(), sums.nrows());
+        self.basis.block(block, k.as_mut());
+        for i in 0..block.n() {
+            let class = self.labels.of(first + i);
+            sums.col_mut(class).iter_mut().zip(k.row(i).iter()).for_each(|(sum, k)| *sum += k);
+        }
+    }
+
+    fn merge(&self, left: &mut Mat<f64>, right: Mat<f64>) {
+        *left += right;
+    }
 }

@@ -105,7 +105,7 @@ impl Method for Energy {
         if self.alpha.is_some() {
             task.refuse_target("alpha")?;
         }
-        let features = Features::new(task, self.rank(task.points.n(), task.target))?;
+        let features = Features::new(task, self.rank(task.n(), task.target))?;
         let mut ranking = Ranking::new(features.energies(task)?, features.trace())?;
         let Chosen { rows, expansion, beta, reference } = self.choose(task, &features, &mut ranking)?;
         let lost = |held: f64| (1.0 - held / ranking.total).max(0.0);
@@ -250,7 +250,7 @@ impl Ranking {
 
 /// The fewest points whose span holds the fidelity: in the features first, then on the data.
 fn smallest(task: &Task, features: &Features, ranking: &mut Ranking, fidelity: f64) -> Result<(Vec<usize>, Expansion)> {
-    let n = task.points.n();
+    let n = task.n();
     let (values, reference) = features.leading(task)?;
     if let Some(reference) = reference {
         task.note(reference);

@@ -108,7 +108,7 @@ struct Free {
 
 impl Method for Free {
     fn fit(&self, task: &Task) -> Result<Solution> {
-        let n = task.points.n();
+        let n = task.n();
         let mut path = Path::new(self, task)?;
         let moved = match task.aim() {
             Target::Fidelity(fidelity) => path.smallest(fidelity)?,
@@ -193,9 +193,9 @@ impl<'a> Path<'a> {
         let least = ROWS_A_POINT * task.support();
         let rows = match method.rows == ROWS && least <= ROWS {
             true => task.reference()?.rows.clone(),
-            false => Random::new(task.seed, 19).sample(task.points.n(), method.rows.max(least)),
+            false => Random::new(task.seed, 19).sample(task.n(), method.rows.max(least)),
         };
-        let x = task.points.select(&rows);
+        let x = task.rows.gather(&rows)?;
         let plane = match task.kernel.form() {
             Form::Gaussian { .. } => Plane::new(&x, task.seed),
             _ => None,
@@ -204,7 +204,7 @@ impl<'a> Path<'a> {
             Some(plane) => Problem::in_plane(task, &x, plane)?,
             None => Problem::new(task.kernel, x, task.q, task.center)?,
         };
-        if !task.kernel.positive_semidefinite() && rows.len() == task.points.n() {
+        if !task.kernel.positive_semidefinite() && rows.len() == task.n() {
             problem.ceiling = (1.0 + ABOVE_ONE) * task.reference()?.captured;
         }
         Ok(Path { method, task, choice, rows, plane, problem })
@@ -213,12 +213,12 @@ impl<'a> Path<'a> {
     /// `m` points: grown from few, then moved as far as they go; and from centres of the rows, as often as asked for.
     fn with_points(&mut self, m: usize) -> Result<Moved> {
         // Rows that span everything leave nothing to gain by moving.
-        if m >= self.task.points.n() || self.choice.picks(m)?.len() < m {
+        if m >= self.task.n() || self.choice.picks(m)?.len() < m {
             return self.still(m);
         }
         let first = self.task.q.min(m);
         let picks = self.choice.exchanged(self.choice.picks(first)?)?.0;
-        let Some(mut now) = self.start(self.choice.points(&picks), first) else { return self.still(m) };
+        let Some(mut now) = self.start(self.choice.points(&picks)?, first) else { return self.still(m) };
         while now.m() < m {
             self.climb(&mut now, Until::Settled(PASSING))?;
             let more = self.step_up(now.m()).min(m - now.m());
@@ -242,7 +242,7 @@ impl<'a> Path<'a> {
         }
         let support = self.outside(&now.at.z);
         let expansion = self.task.expansion_of(&support)?;
-        if self.problem.rows().n() < self.task.points.n() {
+        if self.problem.rows().n() < self.task.n() {
             // What is gained on the rows that were seen may be lost on the others.
             let still = self.still(m)?;
             if still.expansion.captured > expansion.captured {
@@ -256,7 +256,7 @@ impl<'a> Path<'a> {
     fn fidelities(&self, most: usize) -> Result<Vec<(usize, f64)>> {
         let first = self.task.q.min(most);
         let picks = self.choice.exchanged(self.choice.picks(first)?)?.0;
-        let mut now = self.start(self.choice.points(&picks), picks.len());
+        let mut now = self.start(self.choice.points(&picks)?, picks.len());
         let (all, mut found) = (self.all()?, Vec::new());
         while let Some(mut climber) = now {
             self.climb(&mut climber, Until::Settled(LOOKED_AT))?;
@@ -272,7 +272,7 @@ impl<'a> Path<'a> {
             Some(all) => all,
             None => self.choice.rows(&self.choice.exchanged(self.choice.picks(m)?)?.0),
         };
-        let support = self.task.points.select(&rows);
+        let support = self.task.rows.gather(&rows)?;
         let expansion = self.task.expansion_of(&support)?;
         Ok(Moved { support, expansion, converged: true })
     }
@@ -281,7 +281,7 @@ impl<'a> Path<'a> {
     fn everywhere(&mut self, now: &Climber) -> Result<Option<Climber>> {
         let Some(plane) = self.plane.take() else { return Ok(None) };
         let evaluations = self.problem.evaluations.clone();
-        let rows = self.task.points.select(&self.rows);
+        let rows = self.task.rows.gather(&self.rows)?;
         self.problem = Problem::new(self.task.kernel, rows, self.task.q, self.task.center)?;
         self.problem.evaluations = evaluations;
         Ok(self.start(plane.outside(&now.at.z), now.m()))
@@ -291,9 +291,9 @@ impl<'a> Path<'a> {
     fn smallest(&mut self, fidelity: f64) -> Result<Moved> {
         let all = self.all()?;
         let mut goal = fidelity * all * (1.0 + SPARE);
-        let first = self.task.q.min(self.task.points.n());
+        let first = self.task.q.min(self.task.n());
         let picks = self.choice.exchanged(self.choice.picks(first)?)?.0;
-        let Some(mut now) = self.start(self.choice.points(&picks), first) else { return self.still(picks.len()) };
+        let Some(mut now) = self.start(self.choice.points(&picks)?, first) else { return self.still(picks.len()) };
         // The most points that do not hold it.
         let mut failed = 0;
         loop {
@@ -320,7 +320,7 @@ impl<'a> Path<'a> {
                 let better = !held && sure * expansion.captured > still.captured;
                 return Ok(match better {
                     true => Moved { support, expansion, converged: true },
-                    false => Moved { support: self.task.points.select(&rows), expansion: still, converged: true },
+                    false => Moved { support: self.task.rows.gather(&rows)?, expansion: still, converged: true },
                 });
             }
             // The rows that are seen are a little kinder than all of them.
@@ -395,7 +395,7 @@ impl<'a> Path<'a> {
     /// What exact kernel PCA captures, or would, of as many rows as are seen.
     fn all(&self) -> Result<f64> {
         let reference = self.task.reference()?;
-        let share = self.problem.rows().n() as f64 / reference.rows_seen(self.task.points.n()) as f64;
+        let share = self.problem.rows().n() as f64 / reference.rows_seen(self.task.n()) as f64;
         Ok(share * reference.captured)
     }
 
@@ -419,7 +419,7 @@ impl<'a> Path<'a> {
         if picks.is_empty() {
             return Ok(None);
         }
-        let (z, joined) = (&now.at.z, self.inside(self.choice.points(&picks)));
+        let (z, joined) = (&now.at.z, self.inside(self.choice.points(&picks)?));
         let values = [z.values(), joined.values()].concat();
         let Some(at) = self.problem.at(Points::new(z.d(), values)?, APART) else { return Ok(None) };
         // Of the new points' curvature nothing is known.

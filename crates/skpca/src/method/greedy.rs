@@ -122,7 +122,7 @@ impl Greedy {
 
     /// What `then` makes of the rows to choose among.
     fn choose<T>(&self, task: &Task, then: impl FnOnce(&Choice) -> Result<T>) -> Result<T> {
-        let n = task.points.n();
+        let n = task.n();
         if self.by_kernel(n, task.support()) {
             return then(&Choice::leading(task, self.exchanges)?);
         }
@@ -151,7 +151,7 @@ impl Greedy {
             }
         };
         let report = Report {
-            objective: Some(expansion.captured / task.points.n() as f64),
+            objective: Some(expansion.captured / task.n() as f64),
             rounds: settled.passes,
             converged: settled.done,
             ..Report::default()
@@ -202,7 +202,7 @@ impl<'a> Choice<'a> {
     /// Among the rows on which fidelity is measured.
     pub(super) fn leading(task: &'a Task<'a>, passes: usize) -> Result<Choice<'a>> {
         let candidates = task.reference()?.rows.clone();
-        let points = task.points.select(&candidates);
+        let points = task.rows.gather(&candidates)?;
         let made;
         let Leading { values, along } = match &task.reference()?.leading {
             Some(leading) => leading,
@@ -250,7 +250,7 @@ impl<'a> Choice<'a> {
     pub(super) fn spanning(&self, m: usize) -> Option<Vec<usize>> {
         match &self.source {
             Source::Factor { factor, .. } => (m >= factor.rank()).then(|| sorted(factor.pivots.clone())),
-            Source::Kernel { .. } => (m >= self.task.points.n()).then(|| self.candidates.clone()),
+            Source::Kernel { .. } => (m >= self.task.n()).then(|| self.candidates.clone()),
         }
     }
 
@@ -260,8 +260,8 @@ impl<'a> Choice<'a> {
     }
 
     /// The rows themselves.
-    pub(super) fn points(&self, chosen: &[usize]) -> Points<'static> {
-        self.task.points.select(&self.rows(chosen))
+    pub(super) fn points(&self, chosen: &[usize]) -> Result<Points<'static>> {
+        self.task.rows.gather(&self.rows(chosen))
     }
 
     /// `φ(x_i)·φ(x_p)` of all candidates i and those chosen.
@@ -441,7 +441,7 @@ impl<'a> Choice<'a> {
             Source::Kernel { anchors, .. } => {
                 let captured = match Span::new(self, chosen, self.inner(chosen)) {
                     Some(span) => span.captured(task)?,
-                    None => task.on(anchors.points()).expansion_of(&task.points.select(&rows))?.captured,
+                    None => task.on(anchors.points()).expansion_of(&task.rows.gather(&rows)?)?.captured,
                 };
                 Ok(captured / self.weights.iter().sum::<f64>())
             }

@@ -19,10 +19,10 @@ use crate::eigen::{Accuracy, top};
 use crate::error::Result;
 use crate::factor::{Factor, Stop};
 use crate::kernel::Kernel;
-use crate::points::Points;
 use crate::random::Random;
 use crate::reference::Reference;
 use crate::report::Report;
+use crate::rows::Rows;
 use crate::spec::Spec;
 use crate::spectrum::{Expansion, SINGLE_ROWS, Skeleton, roughly_captured};
 use crate::watch::Watch;
@@ -52,7 +52,7 @@ impl Method for Landmarks {
         let (support, expansion) = match task.aim() {
             Target::Support(m) => {
                 let (support, skeleton) = better(task, m)?;
-                let span = skeleton.span(task.points, task.center, SINGLE_ROWS, task.watch)?;
+                let span = skeleton.span(task.rows, task.center, SINGLE_ROWS, task.watch)?;
                 (support, span.best(task.q, task.watch)?)
             }
             Target::Fidelity(fidelity) => smallest(task, fidelity)?,
@@ -69,13 +69,10 @@ impl Method for Landmarks {
 }
 
 /// `m` pivots (fewer if the rank is lower), increasing.
-fn pivots(kernel: &Arc<dyn Kernel>, points: &Points, m: usize, seed: u64, watch: &dyn Watch) -> Result<Vec<usize>> {
-    let candidates = Random::new(seed, 4).sample(points.n(), CANDIDATES.max(CANDIDATES_A_PIVOT * m));
+fn pivots(kernel: &Arc<dyn Kernel>, rows: &dyn Rows, m: usize, seed: u64, watch: &dyn Watch) -> Result<Vec<usize>> {
+    let candidates = Random::new(seed, 4).sample(rows.n(), CANDIDATES.max(CANDIDATES_A_PIVOT * m));
     let stop = Stop { rank: m, residual: 0.0 };
-    let factor = match candidates.len() == points.n() {
-        true => Factor::pivoted(kernel, points, stop, seed, watch)?,
-        false => Factor::pivoted(kernel, &points.select(&candidates), stop, seed, watch)?,
-    };
+    let factor = Factor::pivoted(kernel, &rows.gather(&candidates)?, stop, seed, watch)?;
     let mut pivots: Vec<usize> = factor.pivots.iter().map(|&i| candidates[i]).collect();
     pivots.sort_unstable();
     Ok(pivots)
@@ -84,25 +81,25 @@ fn pivots(kernel: &Arc<dyn Kernel>, points: &Points, m: usize, seed: u64, watch:
 /// The pivots, or as many rows drawn uniformly, whichever captures more on a sample of rows: pivots win on most
 /// tables, a uniform draw where variance is spread evenly and the pivots run after outliers.
 fn better(task: &Task, m: usize) -> Result<(Vec<usize>, Skeleton)> {
-    let Task { kernel, points, q, center, seed, watch, .. } = *task;
-    let n = points.n();
+    let Task { kernel, rows: table, q, center, seed, watch, .. } = *task;
+    let n = table.n();
     // The reference is needed later, unless it is there. Made beside the pivots it costs less: both leave threads idle at times.
     let wanted = m < n && task.shared.is_none();
     let (pivots, reference) = rayon::join(
-        || pivots(kernel, points, m, seed, watch),
-        || wanted.then(|| Reference::new(kernel, points, q, center, seed, watch)).transpose(),
+        || pivots(kernel, table, m, seed, watch),
+        || wanted.then(|| Reference::new(kernel, table, q, center, seed, watch)).transpose(),
     );
     let (pivots, reference) = (pivots?, reference?);
     if let Some(reference) = reference {
         task.note(reference);
     }
-    let skeleton = |rows: &[usize]| Skeleton::new(kernel, &points.select(rows), watch);
+    let skeleton = |rows: &[usize]| Skeleton::new(kernel, &table.gather(rows)?, watch);
     if pivots.len() == n {
         let all = skeleton(&pivots)?;
         return Ok((pivots, all));
     }
     let uniform = Random::new(seed, 10).sample(n, pivots.len());
-    let sample = points.select(&Random::new(seed, 11).sample(n, JUDGES.max(JUDGES_A_POINT * m)));
+    let sample = table.gather(&Random::new(seed, 11).sample(n, JUDGES.max(JUDGES_A_POINT * m)))?;
     let judged = |rows: Vec<usize>| -> Result<(f64, (Vec<usize>, Skeleton))> {
         let skeleton = skeleton(&rows)?;
         Ok((roughly_captured(&skeleton, &sample, q, center, watch)?, (rows, skeleton)))
@@ -115,7 +112,7 @@ fn better(task: &Task, m: usize) -> Result<(Vec<usize>, Skeleton)> {
 /// The fewest pivots, in the order they are drawn, whose span holds the fidelity.
 fn smallest(task: &Task, fidelity: f64) -> Result<(Vec<usize>, Expansion)> {
     let reference = task.reference()?;
-    let sample = task.points.select(&reference.rows);
+    let sample = task.rows.gather(&reference.rows)?;
     let mut rank = 8 * task.q;
     let (factor, t) = loop {
         let stop = Stop { rank, residual: 0.0 };

@@ -101,7 +101,7 @@ impl Method for Likelihood {
         if self.noise.is_some() {
             task.refuse_target("noise (or fraction)")?;
         }
-        let principal = task.principal(usual_rank(self.rank, task.points.n(), task.target))?;
+        let principal = task.principal(usual_rank(self.rank, task.n(), task.target))?;
         let Principal { factor, values } = &*principal;
         let captured = values.iter().take(task.q).sum();
         let t = dense::diagonal(values);
@@ -194,13 +194,13 @@ impl Path<'_> {
         if state.rows.is_empty() {
             return Ok(0.0);
         }
-        let own = self.own(&self.kernel_values(state), state)?;
+        let own = self.own(&self.kernel_values(state)?, state)?;
         let own = own.as_ref().map(Mat::as_ref);
         Ok(self.factor.captured(&self.t, &state.rows, own, self.task.q)? / self.captured)
     }
 
-    fn kernel_values(&self, state: &State) -> Mat<f64> {
-        gram(self.task.kernel, &self.task.points.select(&state.rows))
+    fn kernel_values(&self, state: &State) -> Result<Mat<f64>> {
+        Ok(gram(self.task.kernel, &self.task.rows.gather(&state.rows)?))
     }
 
     /// The leading principal axes of C, P, unless the best components are wanted.
@@ -217,14 +217,14 @@ impl Path<'_> {
 
     fn solution(&self, noise: f64, state: State) -> Result<Solution> {
         let task = self.task;
-        let k = self.kernel_values(&state);
+        let k = self.kernel_values(&state)?;
         let own = self.own(&k, &state)?;
         let expansion = task.expansion(&state.rows, own.as_ref().map(Mat::as_ref))?;
         let dimension = self.factor.rank();
         let constant = dimension as f64 * (std::f64::consts::TAU * noise).ln();
         let outside = self.factor.residual_trace / noise;
         let report = Report {
-            objective: Some((state.likelihood - 0.5 * outside) / task.points.n() as f64 - 0.5 * constant),
+            objective: Some((state.likelihood - 0.5 * outside) / task.n() as f64 - 0.5 * constant),
             gap: Some(state.violation),
             rounds: state.rounds,
             converged: state.violation <= self.method.tolerance,

@@ -185,6 +185,8 @@ pub fn entry(spec: &Spec) -> Result<&'static Entry> {
 
 /// Builds the method that `spec` names.
 pub(crate) fn build(spec: &Spec) -> Result<Box<dyn Method>> {
+    #[cfg(test)]
+    crate::counters::count(|counts| counts.methods += 1);
     let entry = entry(spec)?;
     let mut fields = Fields::new(spec, entry.parameters);
     let method = (entry.build)(&mut fields)?;

@@ -167,20 +167,26 @@ impl Method for Regression {
 impl Regression {
     /// What `job` makes of the penalties of a task.
     fn along<R>(&self, task: &Task, job: impl FnOnce(&mut Path) -> Result<R>) -> Result<R> {
-        let rank = usual_rank(self.rank, task.points.n(), task.target);
+        let rank = usual_rank(self.rank, task.n(), task.target);
         if let Some(space) = KernelSpace::of(task, rank)? {
             let (values, vectors) = space.leading(task)?;
-            return job(&mut self.path(task, &space, values, vectors));
+            return job(&mut self.path(task, &space, values, vectors)?);
         }
         let scattered = task.scattered(rank)?;
         let space = FactorSpace { factor: &scattered.factor, t: &scattered.t };
         let pairs = task.leading(space.factor, space.t)?;
         let vectors = space.vectors(pairs.vectors);
-        job(&mut self.path(task, &space, pairs.values, vectors))
+        job(&mut self.path(task, &space, pairs.values, vectors)?)
     }
 
     /// From the leading eigenpairs.
-    fn path<'a>(&'a self, task: &'a Task, space: &'a dyn Space, values: Vec<f64>, vectors: Vectors) -> Path<'a> {
+    fn path<'a>(
+        &'a self,
+        task: &'a Task,
+        space: &'a dyn Space,
+        values: Vec<f64>,
+        vectors: Vectors,
+    ) -> Result<Path<'a>> {
         let ridge = self.ridge.unwrap_or_else(|| match self.kind {
             Kind::ElasticNet => RIDGE_SHARE * values[0] * space.trace() / space.n() as f64,
             _ => RIDGE_SHARE * values[0],
@@ -192,10 +198,10 @@ impl Regression {
         };
         let Regression { gap, rounds, sequential, .. } = *self;
         let scheme = Scheme { shape, ridge: ridge_of(ridge), gap, rounds, sequential };
-        let twins = (self.kind == Kind::ElasticNet).then(|| Twins::of(task.points));
+        let twins = (self.kind == Kind::ElasticNet).then(|| Ok(Twins::of(task.rows.whole()?))).transpose()?;
         let alternation = Alternation::new(space, scheme, twins, task.watch);
         let captured = values.iter().sum();
-        Path { method: self, task, space, start: vectors, captured, ridge, alternation }
+        Ok(Path { method: self, task, space, start: vectors, captured, ridge, alternation })
     }
 
     /// What the user calls the penalty is twice ours for the elastic net: Das's objective is twice ours.

@@ -3,9 +3,11 @@
 use std::sync::Arc;
 
 use crate::density::Density;
+use crate::error::Result;
 use crate::points::Points;
 use crate::reference::Reference;
 use crate::report::Report;
+use crate::rows::Rows;
 use crate::spec::Spec;
 use crate::spectrum::Expansion;
 
@@ -38,10 +40,10 @@ impl Support {
     }
 
     /// The points themselves; `all` are those that rows are counted in.
-    pub(crate) fn points(&self, all: &Points) -> Points<'static> {
+    pub(crate) fn points(&self, all: &dyn Rows) -> Result<Points<'static>> {
         match self {
-            Support::Rows(rows) => all.select(rows),
-            Support::Points(points) => points.clone(),
+            Support::Rows(rows) => all.gather(rows),
+            Support::Points(points) => Ok(points.clone()),
         }
     }
 }

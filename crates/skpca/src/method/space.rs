@@ -278,12 +278,13 @@ impl<'a> KernelSpace<'a> {
     /// The space of a task whose factor would have a column for nearly every row. Only kernels that are positive
     /// definite whatever the points are: a factor would notice others.
     pub(super) fn of(task: &'a Task, rank: usize) -> Result<Option<KernelSpace<'a>>> {
-        let Task { kernel, points, center, .. } = *task;
-        let n = points.n();
+        let Task { kernel, center, .. } = *task;
+        let n = task.n();
         let definite = matches!(kernel.form(), Form::Gaussian { .. } | Form::Manhattan { .. });
         if !definite || rank < n || n > ROWS {
             return Ok(None);
         }
+        let points = task.rows.whole()?;
         let stop = Stop { rank: guide_rank(n), residual: SPREAD };
         let factor = Factor::pivoted(kernel, points, stop, task.seed, task.watch)?;
         let spread = factor.residual_trace > SPREAD * factor.trace;

@@ -16,6 +16,7 @@ use crate::kernel_matrix::gram;
 use crate::labels::Labels;
 use crate::points::Points;
 use crate::reference::Reference;
+use crate::rows::Rows;
 use crate::spectrum::{Expansion, Span};
 use crate::watch::Watch;
 
@@ -49,7 +50,7 @@ pub(crate) const NO_VARIANCE: &str = "to working precision, the kernel does not 
 /// All that a method may see.
 pub(crate) struct Task<'a> {
     pub kernel: &'a Arc<dyn Kernel>,
-    pub points: &'a Points<'a>,
+    pub rows: &'a dyn Rows,
     /// Classes of the rows, where they are known.
     pub labels: Option<&'a Labels>,
     /// Components to find …
@@ -67,11 +68,11 @@ pub(crate) struct Task<'a> {
 }
 
 impl<'a> Task<'a> {
-    /// `q` components of `points`.
-    pub(crate) fn new(kernel: &'a Arc<dyn Kernel>, points: &'a Points<'a>, q: usize, watch: &'a dyn Watch) -> Task<'a> {
+    /// `q` components of all rows.
+    pub(crate) fn new(kernel: &'a Arc<dyn Kernel>, rows: &'a dyn Rows, q: usize, watch: &'a dyn Watch) -> Task<'a> {
         Task {
             kernel,
-            points,
+            rows,
             labels: None,
             q,
             asked: false,
@@ -84,9 +85,9 @@ impl<'a> Task<'a> {
         }
     }
 
-    /// The same task over other points, such as some of the rows.
-    pub(crate) fn on<'b>(&'b self, points: &'b Points<'b>) -> Task<'b> {
-        Task { points, labels: None, reference: OnceLock::new(), shared: None, ..*self }
+    /// The same task over other rows, such as some of them.
+    pub(crate) fn on<'b>(&'b self, rows: &'b dyn Rows) -> Task<'b> {
+        Task { rows, labels: None, reference: OnceLock::new(), shared: None, ..*self }
     }
 
     /// The same task with another number of components.
@@ -97,6 +98,16 @@ impl<'a> Task<'a> {
     /// The same task where what exact kernel PCA captures is known.
     pub(crate) fn with_reference(&self, reference: Arc<Reference>) -> Task<'a> {
         Task { reference: OnceLock::from(reference), ..*self }
+    }
+
+    /// Number of rows.
+    pub(crate) fn n(&self) -> usize {
+        self.rows.n()
+    }
+
+    /// Number of columns.
+    pub(crate) fn d(&self) -> usize {
+        self.rows.d()
     }
 
     /// What to aim at: the usual fidelity where nothing is said.
@@ -134,9 +145,9 @@ impl<'a> Task<'a> {
 
     /// The factor with at most `rank` columns.
     fn factor(&self, rank: usize) -> Result<Arc<Factor>> {
-        let rank = rank.min(self.kernel.rank(self.points.d()));
+        let rank = rank.min(self.kernel.rank(self.d()));
         let stop = Stop { rank, residual: ROUNDING };
-        let make = || Factor::pivoted(self.kernel, self.points, stop, self.seed, self.watch);
+        let make = || Factor::pivoted(self.kernel, self.rows.whole()?, stop, self.seed, self.watch);
         self.shared(|shared| &shared.factors, rank, make)
     }
 
@@ -193,7 +204,7 @@ impl<'a> Task<'a> {
         if leading.is_empty() {
             return Err(Error::NoVariance { why: NO_VARIANCE.into() });
         }
-        Ok(Reference::known(self.points.n(), leading.iter().sum(), self.center, self.seed))
+        Ok(Reference::known(self.n(), leading.iter().sum(), self.center, self.seed))
     }
 
     /// Keeps what exact kernel PCA captures, for all who ask later; the first to know it is right.
@@ -203,7 +214,7 @@ impl<'a> Task<'a> {
 
     /// The best components in the span of `rows`, or a method's `own` over them.
     pub(crate) fn expansion(&self, rows: &[usize], own: Option<MatRef<f64>>) -> Result<Expansion> {
-        let support = self.points.select(rows);
+        let support = self.rows.gather(rows)?;
         match own {
             None => self.expansion_of(&support),
             Some(own) => self.span(&support)?.given(own, || gram(self.kernel, &support)),
@@ -217,21 +228,20 @@ impl<'a> Task<'a> {
 
     /// The span of any points.
     pub(crate) fn span(&self, support: &Points<'static>) -> Result<Span> {
-        Span::new(self.kernel, self.points, support, self.center, self.watch)
+        Span::new(self.kernel, self.rows, support, self.center, self.watch)
     }
 
     /// The share of exact kernel PCA's captured variance that components over `rows` capture.
     pub(crate) fn fidelity(&self, rows: &[usize], expansion: &Expansion) -> Result<f64> {
-        if expansion.kept.len() == self.points.n() && expansion.frame.is_none() {
+        if expansion.kept.len() == self.n() && expansion.frame.is_none() {
             return Ok(1.0);
         }
-        let support = || self.points.select(rows);
-        Ok(self.reference()?.fidelity(self.kernel, self.points, support, expansion))
+        self.reference()?.fidelity(self.kernel, self.rows, || self.rows.gather(rows), expansion)
     }
 
     /// The same of components over any points.
     pub(crate) fn fidelity_of(&self, support: &Points<'static>, expansion: &Expansion) -> Result<f64> {
-        Ok(self.reference()?.fidelity(self.kernel, self.points, || support.clone(), expansion))
+        self.reference()?.fidelity(self.kernel, self.rows, || Ok(support.clone()), expansion)
     }
 
     /// What exact kernel PCA captures, computed on first use.
@@ -239,7 +249,7 @@ impl<'a> Task<'a> {
         if let Some(known) = self.reference.get() {
             return Ok(known);
         }
-        let make = || Reference::new(self.kernel, self.points, self.q, self.center, self.seed, self.watch);
+        let make = || Reference::new(self.kernel, self.rows, self.q, self.center, self.seed, self.watch);
         let reference = self.shared(|shared| &shared.references, (self.q, self.center), make)?;
         Ok(self.reference.get_or_init(|| reference))
     }

@@ -44,7 +44,7 @@ struct Threshold {
 
 impl Method for Threshold {
     fn fit(&self, task: &Task) -> Result<Solution> {
-        let n = task.points.n();
+        let n = task.n();
         if self.keep.is_some() {
             task.refuse_target("keep")?;
         }

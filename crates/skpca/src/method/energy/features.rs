@@ -32,9 +32,9 @@ pub(super) enum Features<'a> {
 impl<'a> Features<'a> {
     /// In at most `rank` dimensions.
     pub(super) fn new(task: &Task<'a>, rank: usize) -> Result<Features<'a>> {
-        if task.kernel.is_linear() && task.points.d() <= rank {
-            let moments = Moments::new(task.kernel, task.points, task.center, task.watch)?;
-            return Ok(Features::Table(task.points, moments));
+        if task.kernel.is_linear() && task.d() <= rank {
+            let moments = Moments::new(task.kernel, task.rows, task.center, task.watch)?;
+            return Ok(Features::Table(task.rows.whole()?, moments));
         }
         Ok(Features::Factor(task.scattered(rank)?))
     }
@@ -63,7 +63,7 @@ impl<'a> Features<'a> {
         };
         let norm = dense::dot(mean, mean);
         let products = factor.product(MatRef::from_column_major_slice(mean, mean.len(), 1));
-        let diagonal = diagonal(task.kernel, task.points)?;
+        let diagonal = diagonal(task.kernel, task.rows.whole()?)?;
         let energy = |(k, product): (&f64, &f64)| (k - 2.0 * product + norm).max(0.0);
         Ok(diagonal.iter().zip(products.col(0).iter()).map(energy).collect())
     }
@@ -83,6 +83,7 @@ impl<'a> Features<'a> {
                 let mut f = factor.rows_of(&rows[part]);
                 mean.iter().enumerate().for_each(|(k, mean)| f.col_mut(k).iter_mut().for_each(|v| *v -= mean));
                 sum.add_rows(f.as_ref());
+                Ok(())
             },
             |sum, other| sum.merge(&other),
         )?;

@@ -1,0 +1,32 @@
+//! What tests count: how often methods and kernels are built, and how many numbers are looked at for NaN.
+
+use std::cell::Cell;
+
+/// Counted on one thread.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub(crate) struct Counts {
+    pub methods: usize,
+    pub kernels: usize,
+    pub numbers: usize,
+}
+
+thread_local! {
+    static COUNTS: Cell<Counts> = Cell::default();
+}
+
+/// Adds to the counts of this thread.
+pub(crate) fn count(add: impl FnOnce(&mut Counts)) {
+    let mut counts = COUNTS.get();
+    add(&mut counts);
+    COUNTS.set(counts);
+}
+
+/// What `work` gives on a pool of one thread, and what was counted meanwhile.
+pub(crate) fn counted<T: Send>(work: impl FnOnce() -> T + Send) -> (T, Counts) {
+    let pool = rayon::ThreadPoolBuilder::new().num_threads(1).build().expect("a thread");
+    pool.install(|| {
+        COUNTS.set(Counts::default());
+        let value = work();
+        (value, COUNTS.get())
+    })
+}
