@@ -2,6 +2,7 @@
 
     python torture.py --fits 20000 --seed 1            a run: summary on standard output, findings in findings.jsonl
     python torture.py --only l1,refit=false/sigmoid    methods and kernels whose spec starts so (either may be empty)
+    python torture.py --methods l1 l21 threshold       these methods, with all their specs
     python torture.py --replay '{"table": …}'          one case, with everything that is known of it
     python torture.py --selftest 500                   are damaged results found? counts for each kind of damage
 
@@ -214,7 +215,7 @@ def draw_target(rng, n, own_size):
 def draw_case(seed, number, only):
     """The case of this number: a function of seed, number and what the run is restricted to."""
     rng = np.random.default_rng([seed, number])
-    methods = [name for name, specs in METHODS.items() if matching(specs, only[0])]
+    methods = [name for name, specs in METHODS.items() if name in only[2] and matching(specs, only[0])]
     kernels = [name for name, specs in KERNELS.items() if matching(specs, only[1])]
     method = str(rng.choice(matching(METHODS[methods[number % len(methods)]], only[0])))
     kernel = str(rng.choice(matching(KERNELS[str(rng.choice(kernels))], only[1])))
@@ -1123,7 +1124,7 @@ def selftest(fits, seed):
     counts = {name: collections.Counter() for name in DAMAGES}
     number = done = 0
     while done < fits:
-        case = draw_case(seed, number, ("", ""))
+        case = draw_case(seed, number, ("", "", METHODS))
         number += 1
         if case["kernel"].startswith(("sigmoid", "conformal")) or case["table"]["rows"] > 60:
             continue
@@ -1199,12 +1200,13 @@ def main():
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--jobs", type=int, default=1, help="worker processes")
     parser.add_argument("--only", default="/", metavar="METHOD/KERNEL", help="prefixes of specs, such as l1/rbf")
+    parser.add_argument("--methods", nargs="+", default=list(METHODS), choices=METHODS, metavar="NAME", help="by name")
     parser.add_argument("--out", default="findings.jsonl", help="all findings, one JSON object per line")
     parser.add_argument("--shrink", type=int, default=80, help="fits spent on making each reproduction smaller")
     parser.add_argument("--replay", metavar="JSON", help="run one case and print everything")
     parser.add_argument("--selftest", type=int, metavar="N", help="damage results of N fits, count what is found")
     options = parser.parse_args()
-    options.only = tuple((options.only + "/").split("/")[:2])
+    options.only = (*(options.only + "/").split("/")[:2], options.methods)
     if options.replay:
         replay(json.loads(options.replay))
     elif options.selftest:

@@ -45,6 +45,8 @@ pub(crate) struct Answer {
     pub squared: f64,
     /// η, to start the next problem from.
     pub sizes: Vec<f64>,
+    /// About as many multiply-adds were spent.
+    pub work: f64,
 }
 
 /// Bounds of the minimum, from `‖Y − RA‖²`, `tr Yᵀ(Y − RA)`, `Σ μ‖a_i‖` and the largest `‖z_i‖/μ`: the residual,
@@ -81,10 +83,19 @@ struct State {
     dual: f64,
 }
 
+impl State {
+    /// Multiply-adds to get here from η: a Cholesky factor, and the pulls on all rows.
+    fn work(&self) -> f64 {
+        let (m, w, q) = (self.active.len() as f64, self.sizes.len() as f64, self.pulls.ncols() as f64);
+        m * m * m / 3.0 + m * w * q
+    }
+}
+
 impl Problem<'_> {
     /// Starts from `sizes` and stops at a relative gap of `tolerance`, or where rounding ends all progress.
     pub(crate) fn solve(&self, sizes: Vec<f64>, tolerance: f64, steps: usize) -> Answer {
         let mut state = self.state(sizes);
+        let mut work = state.work();
         for _ in 0..steps {
             if gap(state.primal, state.dual) <= tolerance {
                 break;
@@ -93,8 +104,10 @@ impl Problem<'_> {
                 Some(next) => state = next,
                 None => break,
             }
+            // A Hessian, a Newton step and what follows from it.
+            work += 6.0 * state.work();
         }
-        Answer { coefficients: state.coefficients, squared: state.squared, sizes: state.sizes }
+        Answer { coefficients: state.coefficients, squared: state.squared, sizes: state.sizes, work }
     }
 
     fn state(&self, sizes: Vec<f64>) -> State {

@@ -164,3 +164,28 @@ fn points_that_hold_nothing_are_not_moved() {
         }
     }
 }
+
+/// Rows that are all orthogonal in feature space, and nearly as many components: every penalty is a tie, and a round takes
+/// cubes of the number of components.
+#[test]
+fn a_search_takes_a_bounded_amount_of_work() {
+    let points = gaussian(200, 2, 4);
+    for method in ["l1", "elastic-net"] {
+        let (model, looks) = looks(&fit(method, "laplacian,gamma=1e200", 190, Some(Target::Support(131))), &points);
+        let model = model.unwrap();
+        assert!(looks < 150, "{method}: looked {looks} times");
+        assert!(model.m() <= 131, "{method}: {}", model.m());
+        let report = &model.parts().report;
+        assert!(report.converged || report.gap.is_some_and(|gap| gap < 1e-6), "{method}: {report:?}");
+    }
+}
+
+#[test]
+fn a_search_ends_where_a_penalty_keeps_every_row() {
+    let points = gaussian(60, 4, 5);
+    let method = "elastic-net,refit=false,alternations=20";
+    let (model, looks) = looks(&fit(method, "rbf", 10, Some(Target::Fidelity(0.99999))), &points);
+    let model = model.unwrap();
+    assert!(model.m() == 60 && model.parts().fidelity > 1.0 - 1e-9, "{} {}", model.m(), model.parts().fidelity);
+    assert!(looks < 300, "looked {looks} times");
+}

@@ -14,6 +14,7 @@
 //! has settled there, one pass over all rows finds those that would lower the objective, and they join. The duality gap over all rows, recomputed from what
 //! is returned, is the certificate of the A-step. What vectors are, and how T acts on them, is the space's to know.
 
+use std::cell::Cell;
 use std::ops::Range;
 
 use faer::{ColRef, Mat, MatRef, Scale};
@@ -79,10 +80,12 @@ struct Effort {
     gap: f64,
     /// Whether all rows have to be looked at.
     certified: bool,
+    /// Work at which the last round begins.
+    work: f64,
 }
 
 /// What is enough to see which rows matter.
-const LOOSE: Effort = Effort { rounds: 0, moved: 1e-2, change: 1e-6, gap: 1e-3, certified: false };
+const LOOSE: Effort = Effort { rounds: 0, moved: 1e-2, change: 1e-6, gap: 1e-3, certified: false, work: 0.0 };
 /// Rows in the working set from which columns are solved on all threads.
 const SMALL: usize = 48;
 /// Newton steps of an A-step.
@@ -91,6 +94,12 @@ const STEPS: usize = 200;
 const SEARCH: usize = 6;
 /// … and a solution this many, even if the search has used them up.
 const LEAST: usize = 20;
+/// Multiply-adds per row of the data that all rounds of a fit may take …
+const WORK: f64 = 1e8;
+/// … of which a solution on the way to a target gets this share of those that are left …
+const SHARE: f64 = 0.25;
+/// … or this share of all.
+const LEAST_SHARE: f64 = 0.02;
 /// Passes over all rows that may enlarge the working set.
 const PASSES: usize = 100;
 /// Rows that pull more than this share of the penalty may join soon …
@@ -165,6 +174,12 @@ pub(super) struct Alternation<'a> {
     images: Option<Images>,
     /// P-steps that all solutions together may take; when they are used up, each gets a few.
     budget: usize,
+    /// Multiply-adds of all rounds so far …
+    spent: Cell<f64>,
+    /// … how many there may be …
+    allowed: f64,
+    /// … and the share of those left that a solution may take.
+    share: f64,
 }
 
 /// What an A-step gives.
@@ -204,13 +219,22 @@ impl<'a> Alternation<'a> {
             gram,
             images: None,
             budget: usize::MAX,
+            spent: Cell::new(0.0),
+            allowed: WORK * space.n() as f64,
+            share: 1.0,
         }
+    }
+
+    /// Whether the work that a fit may take is done.
+    pub(super) fn exhausted(&self) -> bool {
+        self.spent.get() >= self.allowed
     }
 
     /// Bounds the P-steps of a search, which solves at many penalties: where P settles slowly at all of them, only the
     /// first are solved to the end, and the report says whether the last was.
     pub(super) fn limit(&mut self) {
         self.budget = SEARCH * self.scheme.rounds;
+        self.share = SHARE;
     }
 
     /// The largest useful penalty at P: from there on nothing is selected.
@@ -226,8 +250,10 @@ impl<'a> Alternation<'a> {
             warm.map_or_else(|| vec![Vec::new(); self.groups(start.count()).len()], |state| state.sizes.clone());
         let Scheme { gap, .. } = self.scheme;
         let rounds = self.scheme.rounds.min(self.budget.max(LEAST));
-        let tight = Effort { rounds, moved: gap.sqrt(), change: 0.1 * gap, gap, certified: true };
-        let loose = Effort { rounds, gap: gap.max(LOOSE.gap), ..LOOSE };
+        let spent = self.spent.get();
+        let work = spent + (self.share * (self.allowed - spent)).max(LEAST_SHARE * self.allowed);
+        let tight = Effort { rounds, moved: gap.sqrt(), change: 0.1 * gap, gap, certified: true, work };
+        let loose = Effort { rounds, work, gap: gap.max(LOOSE.gap), ..LOOSE };
         if rounds == 0 {
             return self.grown(start, penalties, sizes, tight);
         }
@@ -359,8 +385,9 @@ impl<'a> Alternation<'a> {
         let (mut best, mut momentum, mut taken) = (f64::INFINITY, 0.0, 0);
         let mut settled = false;
         let directions = |i: usize| reach.direction(i);
-        while taken < effort.rounds && !settled {
+        while taken < effort.rounds && !settled && (taken == 0 || self.spent.get() < effort.work) {
             taken += 1;
+            self.spent.set(self.spent.get() + polar_work(reach, p.count()));
             check(self.watch, "alternation", taken as f64 / effort.rounds as f64)?;
             let ahead = match momentum > 0.0 {
                 true => {
@@ -406,11 +433,11 @@ impl<'a> Alternation<'a> {
         sizes: &[Vec<f64>],
         tolerance: f64,
     ) -> Coefficients {
-        let groups = self.groups(c.ncols());
+        let (groups, gram) = (self.groups(c.ncols()), self.gram.as_ref());
         let answer = |g: usize| {
             let squared = squares[groups[g].clone()].iter().sum();
             let correlations = c.as_ref().subcols(groups[g].start, groups[g].len());
-            let problem = Problem { gram: self.gram.as_ref(), correlations, squared, penalty: penalties[g] };
+            let problem = Problem { gram, correlations, squared, penalty: penalties[g] };
             problem.solve(sizes[g].clone(), tolerance, STEPS)
         };
         // Waking the threads takes as long as some of these problems.
@@ -418,6 +445,7 @@ impl<'a> Alternation<'a> {
             true => (0..groups.len()).map(answer).collect(),
             false => (0..groups.len()).into_par_iter().map(answer).collect(),
         };
+        self.spent.set(self.spent.get() + answers.iter().map(|answer| answer.work).sum::<f64>());
         let mut a = Mat::zeros(self.atoms.rows.len(), c.ncols());
         for (columns, answer) in groups.iter().zip(&answers) {
             a.as_mut().subcols_mut(columns.start, columns.len()).copy_from(&answer.coefficients);
@@ -536,6 +564,11 @@ impl<'a> Alternation<'a> {
     pub(super) fn used(&self, a: &Mat<f64>) -> Vec<usize> {
         (0..a.nrows()).filter(|&i| a.row(i).iter().any(|v| *v != 0.0)).collect()
     }
+}
+
+/// Multiply-adds of a P-step: eigenvectors of q × q, and products of as many vectors of the reach.
+fn polar_work(reach: &Reach, q: usize) -> f64 {
+    (q * q) as f64 * (20 * q + 8 * reach.count()) as f64
 }
 
 /// Norms of each row's groups of columns, over the penalty of the group, row after row.

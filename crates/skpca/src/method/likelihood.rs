@@ -152,7 +152,7 @@ impl Path<'_> {
         let solve = |noise: f64, warm: Option<&State>| {
             let state = self.problem.maximise(noise, warm)?;
             let count = state.rows.len() as f64;
-            Ok((state, count))
+            Ok(Some((state, count)))
         };
         let found = search(most, m as f64 + 0.5, TIGHT, solve, |count| count == m as f64)?;
         let expected = "a larger number: every noise that was tried selects more points, or none";
@@ -167,7 +167,7 @@ impl Path<'_> {
         let solve = |noise: f64, warm: Option<&State>| {
             let state = self.problem.maximise(noise, warm)?;
             let share = if state.rows.len() > MOST { f64::INFINITY } else { self.share(&state)? };
-            Ok((state, share))
+            Ok(Some((state, share)))
         };
         let found = search(most, fidelity, TIGHT_FIDELITY, solve, |share| share == f64::INFINITY)?;
         let (mut noise, mut state) = match (found.dense, found.sparse) {

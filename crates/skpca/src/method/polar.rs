@@ -8,6 +8,8 @@ use crate::error::Result;
 
 /// Products this near to the identity need one correction only.
 const NEARLY: f64 = 1e-7;
+/// Columns that are made orthogonal to those before them at a time.
+const BLOCK: usize = 32;
 
 /// The orthonormal P that maximises `Σ ⟨p_k, b_k⟩` among those orthogonal to `before`, and the maximum, the nuclear norm
 /// of b there. Directions that b leaves open stay as near to `old` as they can, or are the first of `directions` with room.
@@ -38,29 +40,38 @@ pub(super) fn polar(
 }
 
 /// Gram–Schmidt, twice, orthogonal to `before` as well; a column that adds nothing is replaced by one of `directions`.
+/// Blocks of columns are made orthogonal to all before them at once: matrix products, where single columns are copies.
 fn orthonormal(columns: &Vectors, before: &Vectors, directions: &dyn Fn(usize) -> Option<Vectors>) -> Vectors {
     let (first, q) = (before.count(), columns.count());
     let mut out = before.clone();
     let mut others = (0..).map_while(directions);
-    for k in 0..q {
-        let mut candidate = columns.columns(k..k + 1);
-        loop {
-            let norm = candidate.norm();
-            for _ in 0..2 {
-                candidate = without(candidate, &out);
-            }
-            let left = candidate.norm();
-            if left > 1e-6 * norm {
-                out = out.beside(&candidate.times(Mat::from_fn(1, 1, |_, _| 1.0 / left).as_ref()));
-                break;
-            }
-            let Some(other) = others.next() else {
-                // No room for another direction, which would take more columns than rows.
-                out = out.beside(&candidate.times(Mat::zeros(1, 1).as_ref()));
-                break;
+    for start in (0..q).step_by(BLOCK) {
+        let given = columns.columns(start..q.min(start + BLOCK));
+        let mut block = given.columns(0..0);
+        let left = without(without(given.clone(), &out), &out);
+        for k in 0..given.count() {
+            let (mut norm, mut candidate) = (given.columns(k..k + 1).norm(), left.columns(k..k + 1));
+            let unit = loop {
+                candidate = without(without(candidate, &block), &block);
+                let mut remains = candidate.norm();
+                if remains < 0.1 * norm {
+                    // Rounding of what was taken away is no longer small beside what is left.
+                    candidate = without(without(candidate, &out), &block);
+                    remains = candidate.norm();
+                }
+                if remains > 1e-6 * norm {
+                    break candidate.times(Mat::from_fn(1, 1, |_, _| 1.0 / remains).as_ref());
+                }
+                let Some(other) = others.next() else {
+                    // No room for another direction, which would take more columns than rows.
+                    break candidate.times(Mat::zeros(1, 1).as_ref());
+                };
+                norm = other.norm();
+                candidate = without(without(other, &out), &out);
             };
-            candidate = other;
+            block = block.beside(&unit);
         }
+        out = out.beside(&block);
     }
     out.columns(first..first + q)
 }

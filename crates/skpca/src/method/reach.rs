@@ -74,6 +74,11 @@ impl Reach {
         Reach { all: images.beside(space, &Images::new(space, start.clone())), w: images.vectors.count() }
     }
 
+    /// How many of the g there are.
+    pub(super) fn count(&self) -> usize {
+        self.all.vectors.count()
+    }
+
     /// Most of b is zero.
     fn vectors(&self, b: Mat<f64>) -> Vectors {
         let count = self.all.vectors.count();

@@ -35,6 +35,9 @@ const NUDGE: f64 = 0.95;
 /// So many of them; then nothing is penalised.
 const NUDGES: usize = 20;
 
+const STOPPED: &str =
+    "the search for a penalty stopped at its limit of work: fewer components or alternations make it shorter";
+
 /// A fidelity above this leaves no room for a penalty.
 const ALL: f64 = 1.0 - 1e-9;
 
@@ -201,7 +204,7 @@ impl Regression {
         let twins = (self.kind == Kind::ElasticNet).then(|| Ok(Twins::of(task.rows.whole()?))).transpose()?;
         let alternation = Alternation::new(space, scheme, twins, task.watch);
         let captured = values.iter().sum();
-        Ok(Path { method: self, task, space, start: vectors, captured, ridge, alternation })
+        Ok(Path { method: self, task, space, start: vectors, captured, ridge, alternation, stopped: false })
     }
 
     /// What the user calls the penalty is twice ours for the elastic net: Das's objective is twice ours.
@@ -221,6 +224,8 @@ struct Path<'a> {
     captured: f64,
     ridge: f64,
     alternation: Alternation<'a>,
+    /// Whether the search for a penalty ended because it had taken as much work as it may.
+    stopped: bool,
 }
 
 /// A model on the way.
@@ -283,7 +288,7 @@ impl Path<'_> {
         if !most.is_finite() {
             return Err(Error::Numerical { why: "squares of the kernel's values overflow".into() });
         }
-        let (candidate, expansion) = match (&self.method.penalty, self.task.aim()) {
+        let (mut candidate, expansion) = match (&self.method.penalty, self.task.aim()) {
             (Some(Penalty::Given(numbers)), _) => {
                 let penalties = self.spread(numbers)?.iter().map(|p| self.method.unit() * p).collect();
                 let candidate = self.at_given(penalties, most)?;
@@ -299,6 +304,10 @@ impl Path<'_> {
             }
             (None, Target::Fidelity(f)) => self.with_fidelity(f, most)?,
         };
+        if self.stopped {
+            candidate.report.converged = false;
+            candidate.report.notes.push(STOPPED.into());
+        }
         let method = self.spec(&candidate);
         let solution = Solution::new(method, Support::Rows(candidate.rows), expansion, candidate.report);
         Ok(Solution { fewer: "no penalty selects as many", ..solution })
@@ -391,14 +400,29 @@ impl Path<'_> {
     /// penalties until it has `m` points or fewer; nothing if it ends with no more than `least`.
     fn thinned(&mut self, dense: (f64, State), least: usize, m: usize) -> Result<Option<(f64, State)>> {
         let (mut penalty, mut state) = dense;
+        // Steps grow while they change nothing; one that leaves too little is taken back, and then they shrink.
+        let (mut nudges, mut shrinking) = (1.0, false);
         for _ in 0..TRIALS {
-            penalty /= NUDGE;
-            let start = state.p.clone();
-            state = self.alternation.solve(&start, &vec![penalty; self.groups()], Some(&state))?;
-            let count = self.alternation.used(&state.a).len();
-            if count <= m {
-                return Ok((count > least).then_some((penalty, state)));
+            if self.alternation.exhausted() {
+                self.stopped = true;
+                break;
             }
+            let larger = penalty / f64::powf(NUDGE, nudges);
+            let next = self.alternation.solve(&state.p, &vec![larger; self.groups()], Some(&state))?;
+            let (before, count) = (self.alternation.used(&state.a).len(), self.alternation.used(&next.a).len());
+            if count > least && count <= m {
+                return Ok(Some((larger, next)));
+            }
+            if count <= least {
+                shrinking = true;
+                nudges /= 2.0;
+                if nudges < 1.0 {
+                    break;
+                }
+                continue;
+            }
+            nudges = if shrinking || count < before { nudges } else { 2.0 * nudges };
+            (penalty, state) = (larger, next);
         }
         Ok(None)
     }
@@ -408,13 +432,25 @@ impl Path<'_> {
         if fidelity > ALL {
             return self.expanded(self.unpenalised()?);
         }
-        let mut found = self.search(most, fidelity, Self::share, |_| false)?.dense;
+        let rank = self.space.rank();
+        let measure = |path: &Self, state: &State| {
+            let share = path.share(state)?;
+            // As many points as without a penalty, and still too little: smaller penalties select no fewer.
+            let end = share < fidelity && path.alternation.used(&state.a).len() >= rank;
+            Ok(if end { f64::INFINITY } else { share })
+        };
+        let mut found = self.search(most, fidelity, measure, |share| share == f64::INFINITY)?.dense;
         for _ in 0..NUDGES {
+            found = found.filter(|(_, state)| self.alternation.used(&state.a).len() < rank);
             let Some((penalty, state)) = found else { break };
             let candidate = self.candidate(&state, vec![penalty; self.groups()]);
             let (candidate, expansion) = self.expanded(candidate)?;
             if self.task.fidelity(&candidate.rows, &expansion)? >= fidelity {
                 return Ok((candidate, expansion));
+            }
+            if self.alternation.exhausted() {
+                self.stopped = true;
+                break;
             }
             // The factor is a little kinder than the data.
             let penalty = NUDGE * penalty;
@@ -446,12 +482,19 @@ impl Path<'_> {
     ) -> Result<Found<State>> {
         let groups = self.groups();
         self.alternation.limit();
+        let mut stopped = false;
         let solve = |penalty: f64, warm: Option<&State>| {
+            if self.alternation.exhausted() {
+                stopped = true;
+                return Ok(None);
+            }
             let state = self.alternation.solve(&self.start, &vec![penalty; groups], warm)?;
             let measured = measure(self, &state)?;
-            Ok((state, measured))
+            Ok(Some((state, measured)))
         };
-        search(most, wanted, TIGHT, solve, done)
+        let found = search(most, wanted, TIGHT, solve, done)?;
+        self.stopped |= stopped;
+        Ok(found)
     }
 
     fn expanded(&self, candidate: Candidate) -> Result<(Candidate, Expansion)> {

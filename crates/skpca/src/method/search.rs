@@ -17,12 +17,12 @@ pub(super) struct Found<S> {
 
 /// Goes down from `most`, where nothing is selected, until what `solve` measures, which grows on the way, reaches
 /// `wanted`; then narrows the bracket by interpolation and bisection, until its sides differ by the share `tight` or the
-/// measure is `done`. Each solution starts from an earlier one.
+/// measure is `done`, or `solve` gives nothing because it has used up its work. Each solution starts from an earlier one.
 pub(super) fn search<S>(
     most: f64,
     wanted: f64,
     tight: f64,
-    mut solve: impl FnMut(f64, Option<&S>) -> Result<(S, f64)>,
+    mut solve: impl FnMut(f64, Option<&S>) -> Result<Option<(S, f64)>>,
     done: impl Fn(f64) -> bool,
 ) -> Result<Found<S>> {
     let mut found = Found { sparse: None, dense: None };
@@ -42,11 +42,12 @@ pub(super) fn search<S>(
             break;
         }
         let warm = found.sparse.as_ref().or(found.dense.as_ref()).map(|(_, state): &(f64, S)| state);
-        let (state, measured) = match solve(value, warm) {
+        let solved = match solve(value, warm) {
             // Too small a value for the arithmetic: what was found so far is the end of the path.
             Err(Error::Numerical { .. }) if found.sparse.is_some() => break,
             solved => solved?,
         };
+        let Some((state, measured)) = solved else { break };
         match measured < wanted {
             true => (sparse, found.sparse) = ((value, measured), Some((value, state))),
             false => (dense, found.dense) = (Some((value, measured)), Some((value, state))),
