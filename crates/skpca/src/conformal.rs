@@ -29,7 +29,7 @@ use crate::kernel::rbf::Rbf;
 use crate::kernel::{self, Bandwidth, Distance, Kernel};
 use crate::labels::Labels;
 use crate::points::Points;
-use crate::random::Random;
+use crate::random::{Random, Stream};
 use crate::spec::{Fields, Spec};
 use crate::watch::{Watch, check};
 
@@ -92,7 +92,7 @@ impl Learner {
     ) -> Result<(Arc<dyn Kernel>, String)> {
         let rows = sample(labels, seed);
         let (x, labels) = (points.select(&rows), labels.select(&rows));
-        let vectors = support.select(&Random::new(seed, 18).sample(support.n(), VECTORS));
+        let vectors = support.select(&Random::new(seed, Stream::ConformalVectors).sample(support.n(), VECTORS));
         let e = bumps(&x, &vectors, self.delta);
         check(watch, "scatter of the classes", 0.0)?;
         let fisher = Fisher::new(&self.base, &x, &labels, e.as_ref())?;
@@ -120,7 +120,7 @@ impl Learner {
 
 /// Rows to learn from: a uniform sample, and two rows of every class that it would miss (where classes are not too many).
 fn sample(labels: &Labels, seed: u64) -> Vec<usize> {
-    let drawn = Random::new(seed, 17).sample(labels.n(), ROWS);
+    let drawn = Random::new(seed, Stream::ConformalRows).sample(labels.n(), ROWS);
     if drawn.len() == labels.n() || labels.classes() > ROWS / 4 {
         return drawn;
     }

@@ -22,7 +22,7 @@ use crate::error::{Error, Result};
 use crate::gram::{Basis, stretches};
 use crate::kernel::Kernel;
 use crate::points::Points;
-use crate::random::Random;
+use crate::random::{Random, Stream};
 use crate::scatter::Scatter;
 use crate::watch::{Watch, check};
 
@@ -89,7 +89,7 @@ impl Factor {
             rows: blocks::map(points.n(), |rows| Mat::zeros(rows.len(), rank)),
         };
         let mut residual = diagonal.clone();
-        let mut random = Random::new(seed, 2);
+        let mut random = Random::new(seed, Stream::Pivots);
         let proposals = (rank / 8).clamp(16, 128);
         while factor.pivots.len() < rank {
             let left = ordered_sum(&residual);
@@ -412,7 +412,7 @@ mod tests {
     use crate::spec::Spec;
 
     fn cloud(n: usize, d: usize) -> Points<'static> {
-        let mut random = Random::new(11, 0);
+        let mut random = Random::new(11, Stream::Tests);
         Points::new(d, (0..n * d).map(|_| random.normal()).collect::<Vec<_>>()).unwrap()
     }
 

@@ -14,7 +14,7 @@ use crate::labels::Labels;
 use crate::method::{self, COMPONENTS, DEPENDENT, Shared, Size, Solution, Step, Support, Target, Task};
 use crate::model::{ABOVE_ONE, Model, Parts, Scores};
 use crate::points::Points;
-use crate::random::Random;
+use crate::random::{Random, Stream};
 use crate::request::Request;
 use crate::spec::Spec;
 use crate::spectrum::Expansion;
@@ -356,7 +356,7 @@ impl Fit {
             request: Some(Request { fit: self.clone(), words: serde_json::Map::new() }),
         };
         let scored = SCORED.min(SCORED_WORK / (parts.support.n() * (parts.support.d() + 20))).max(1000);
-        let sample = Random::new(self.seed, 6).sample(n, scored);
+        let sample = Random::new(self.seed, Stream::Scored).sample(n, scored);
         Model::new(parts)?.settled(&task.points.select(&sample), self.quantile)
     }
 }
@@ -383,7 +383,7 @@ fn check_definite(kernel: &Arc<dyn Kernel>, points: &Points, seed: u64) -> Resul
         return Ok(());
     }
     let diagonal = diagonal(kernel, points)?;
-    let sample = points.select(&Random::new(seed, 21).sample(points.n(), DEFINITE_ROWS));
+    let sample = points.select(&Random::new(seed, Stream::Definite).sample(points.n(), DEFINITE_ROWS));
     let values = dense::eigen(gram(kernel, &sample).as_ref())?.0;
     let (largest, lowest) = (values[0], values[values.len() - 1]);
     match lowest < -(NEGATIVE * largest).max(ROUNDING * diagonal.iter().sum::<f64>()) {

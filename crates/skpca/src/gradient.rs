@@ -448,11 +448,11 @@ fn slope(outer: Outer, t: f64) -> f64 {
 mod tests {
     use super::*;
     use crate::kernel::KERNELS;
-    use crate::random::Random;
+    use crate::random::{Random, Stream};
     use crate::toys;
 
     fn matrix(rows: usize, columns: usize, seed: u64) -> Mat<f64> {
-        let mut random = Random::new(seed, 0);
+        let mut random = Random::new(seed, Stream::Tests);
         Mat::from_fn(rows, columns, |_, _| random.normal())
     }
 

@@ -420,15 +420,15 @@ fn multiply_adds_in<E: Element>(rounds: usize) -> u64 {
 mod tests {
     use super::*;
     use crate::kernel::{self, KERNELS};
-    use crate::random::Random;
+    use crate::random::{Random, Stream};
 
-    fn cloud(n: usize, d: usize, purpose: u64) -> Points<'static> {
-        let mut random = Random::new(5, purpose);
+    fn cloud(n: usize, d: usize, seed: u64) -> Points<'static> {
+        let mut random = Random::new(seed, Stream::Tests);
         Points::new(d, (0..n * d).map(|_| random.normal()).collect::<Vec<_>>()).unwrap()
     }
 
     fn weights(m: usize, columns: usize) -> Mat<f64> {
-        let mut random = Random::new(6, 0);
+        let mut random = Random::new(6, Stream::Tests);
         Mat::from_fn(m, columns, |_, _| random.normal())
     }
 
@@ -464,7 +464,7 @@ mod tests {
         for level in Level::available() {
             for entry in KERNELS {
                 for (n, m, d) in sizes {
-                    let (x, z) = (cloud(n, d, 1), cloud(m, d, 2));
+                    let (x, z) = (cloud(n, d, 3), cloud(m, d, 2));
                     let both = Points::new(d, [x.values(), z.values()].concat()).unwrap();
                     let kernel = entry.example(&both);
                     let basis = Basis::at_level(kernel, z, vec![0.0; m], level);

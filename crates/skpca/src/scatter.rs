@@ -170,7 +170,7 @@ fn first<E: Copy, const N: usize>(to: &mut [E], from: &[E]) {
 mod tests {
     use super::*;
     use crate::kernel;
-    use crate::random::Random;
+    use crate::random::{Random, Stream};
 
     #[test]
     fn the_sum_equals_its_definition_from_kernels_and_from_rows() {
@@ -180,7 +180,7 @@ mod tests {
 
     fn check<E: Arithmetic>(near: f64) {
         for (n, m, d) in [(1, 1, 1), (250, 7, 3), (500, 30, 2), (130, 101, 200)] {
-            let mut random = Random::new(7, 0);
+            let mut random = Random::new(7, Stream::Tests);
             let x = Points::new(d, (0..n * d).map(|_| random.normal()).collect::<Vec<_>>()).unwrap();
             let z = Points::new(d, (0..m * d).map(|_| random.normal()).collect::<Vec<_>>()).unwrap();
             let kernel = kernel::build(&"rbf,gamma=0.3".parse().unwrap(), &z, 0).unwrap();

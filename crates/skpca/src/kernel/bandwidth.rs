@@ -13,7 +13,7 @@ use serde_json::Value;
 
 use crate::error::{Error, Result};
 use crate::points::Points;
-use crate::random::Random;
+use crate::random::{Random, Stream};
 use crate::spec::Fields;
 
 /// All pairs up to this many, a seeded sample of as many above it.
@@ -84,7 +84,7 @@ impl Bandwidth<'_> {
         let pairs: Vec<(usize, usize)> = if n * n.saturating_sub(1) / 2 <= PAIRS {
             (0..n).flat_map(|i| (0..i).map(move |j| (i, j))).collect()
         } else {
-            let mut random = Random::new(self.seed, 1);
+            let mut random = Random::new(self.seed, Stream::Bandwidth);
             let mut pair = || {
                 let (i, j) = (random.below(n), random.below(n - 1));
                 (i, if j < i { j } else { j + 1 })
@@ -147,7 +147,7 @@ mod tests {
 
     #[test]
     fn a_sample_of_pairs_is_near_the_whole() {
-        let mut random = Random::new(5, 0);
+        let mut random = Random::new(5, Stream::Tests);
         let values: Vec<f64> = (0..3000).map(|_| random.normal()).collect();
         let sampled = gamma(values, "median", Distance::Squared).unwrap();
         // Median of 2χ²₁ is 0.9099.

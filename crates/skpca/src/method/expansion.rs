@@ -35,7 +35,7 @@ use crate::gram::stretches;
 use crate::kernel::{Form, Kernel};
 use crate::model::ABOVE_ONE;
 use crate::points::Points;
-use crate::random::Random;
+use crate::random::{Random, Stream};
 use crate::spec::Spec;
 use crate::spectrum::{Expansion, LOSS, condition};
 use crate::watch::{Watch, check};
@@ -202,7 +202,7 @@ impl<'a> Path<'a> {
         let least = ROWS_A_POINT * task.support();
         let rows = match method.rows == ROWS && least <= ROWS {
             true => task.reference()?.rows.clone(),
-            false => Random::new(task.seed, 19).sample(task.points.n(), method.rows.max(least)),
+            false => Random::new(task.seed, Stream::ExpansionRows).sample(task.points.n(), method.rows.max(least)),
         };
         let x = task.points.select(&rows);
         let plane = match task.kernel.form() {
@@ -239,7 +239,7 @@ impl<'a> Path<'a> {
             now = everywhere;
             end = self.climb(&mut now, Until::Settled(RISE))?;
         }
-        let mut random = Random::new(self.task.seed, 20);
+        let mut random = Random::new(self.task.seed, Stream::ExpansionCentres);
         for _ in 0..self.method.restarts {
             let Some(mut other) = self.start_inside(kmeans::centres(self.problem.rows(), m, &mut random), m) else {
                 continue;
@@ -364,7 +364,7 @@ impl<'a> Path<'a> {
 
     /// From centres of the rows, one point fewer, as often as asked for.
     fn restarted(&self, mut now: Climber, goal: f64) -> Result<(Climber, bool)> {
-        let mut random = Random::new(self.task.seed, 20);
+        let mut random = Random::new(self.task.seed, Stream::ExpansionCentres);
         for _ in 0..self.method.restarts {
             if now.m() == 1 {
                 break;

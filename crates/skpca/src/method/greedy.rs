@@ -26,7 +26,7 @@ use crate::error::{Error, Result};
 use crate::factor::{Factor, diagonal, gram};
 use crate::gradient::Anchors;
 use crate::points::Points;
-use crate::random::Random;
+use crate::random::{Random, Stream};
 use crate::reference::{Leading, Reference};
 use crate::spec::Spec;
 use crate::spectrum::Expansion;
@@ -235,7 +235,7 @@ impl<'a> Choice<'a> {
         passes: usize,
     ) -> Choice<'a> {
         let most = CANDIDATES.max(CANDIDATES_A_POINT * task.support());
-        let candidates = Random::new(task.seed, 15).sample(factor.n(), most);
+        let candidates = Random::new(task.seed, Stream::GreedyCandidates).sample(factor.n(), most);
         let atoms = factor.rows_of(&candidates);
         let lengths = (0..atoms.nrows()).map(|i| atoms.row(i).squared_norm_l2()).collect();
         let (along, weights) = (atoms.as_ref().subcols(0, counting).to_owned(), values[..counting].to_vec());

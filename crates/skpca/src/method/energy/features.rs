@@ -14,7 +14,7 @@ use crate::error::Result;
 use crate::factor::{FLOOR, captured_by_range, diagonal};
 use crate::moments::{Moments, scatter_about};
 use crate::points::Points;
-use crate::random::Random;
+use crate::random::{Random, Stream};
 use crate::scatter::Scatter;
 use crate::spectrum::{Expansion, SPANNING, Skeleton};
 use crate::watch::Watch;
@@ -130,7 +130,7 @@ impl<'a> Features<'a> {
 /// No copy of the rows is made.
 fn spanning(task: &Task, points: &Points, rows: &[usize]) -> Result<(Vec<usize>, Skeleton)> {
     let d = points.d();
-    let mut chosen = Random::new(0, 13).sample(rows.len(), SPANNING.max(10 * d));
+    let mut chosen = Random::new(0, Stream::SpanningRows).sample(rows.len(), SPANNING.max(10 * d));
     let mut rank = 0;
     loop {
         let support: Vec<usize> = chosen.iter().map(|&i| rows[i]).collect();
