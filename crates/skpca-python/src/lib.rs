@@ -1,5 +1,7 @@
 //! Python bindings: arrays in, arrays out, no mathematics. The interpreter's lock is released while we compute.
 
+#![forbid(unsafe_code)]
+
 mod arrays;
 mod progress;
 mod threads;
