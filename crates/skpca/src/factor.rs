@@ -24,6 +24,7 @@ use crate::kernel::Kernel;
 use crate::points::Points;
 use crate::random::{Random, Stream};
 use crate::scatter::Scatter;
+use crate::simd::Instructions;
 use crate::watch::{Watch, check};
 
 /// A residual below this share of its kernel value is rounding: the point depends on the pivots.
@@ -58,6 +59,7 @@ pub struct Factor {
     /// `Σ k(x_i, x_i) − ‖f_i‖²`: what the factor does not hold.
     pub residual_trace: f64,
     rows: Vec<Mat<f64>>,
+    instructions: Instructions,
 }
 
 impl Factor {
@@ -87,6 +89,7 @@ impl Factor {
             trace: ordered_sum(&diagonal),
             residual_trace: 0.0,
             rows: blocks::map(points.n(), |rows| Mat::zeros(rows.len(), rank)),
+            instructions: kernel.instructions(),
         };
         let mut residual = diagonal.clone();
         let mut random = Random::new(seed, Stream::Pivots);
@@ -123,12 +126,18 @@ impl Factor {
             trace: ordered_sum(diagonal),
             residual_trace: 0.0,
             rows: blocks::map(n, |rows| l.as_ref().subrows(rows.start, rows.len()).to_owned()),
+            instructions: kernel.instructions(),
         }))
     }
 
     /// Number of columns.
     pub fn rank(&self) -> usize {
         self.pivots.len()
+    }
+
+    /// What its sums are computed with.
+    pub(crate) fn instructions(&self) -> Instructions {
+        self.instructions
     }
 
     /// Number of rows.
@@ -171,7 +180,7 @@ impl Factor {
         let sum = blocks::watched_sum(
             self.n(),
             (watch, "factor"),
-            || Scatter::<f64>::new(r),
+            || Scatter::<f64>::new(r, self.instructions),
             |sum, rows| sum.add_rows(self.block(&rows)),
             |sum, other| sum.merge(&other),
         )?;

@@ -16,6 +16,7 @@ use crate::model::{ABOVE_ONE, Model, Parts, Scores};
 use crate::points::Points;
 use crate::random::{Random, Stream};
 use crate::request::Request;
+use crate::simd::Level;
 use crate::spec::Spec;
 use crate::spectrum::Expansion;
 use crate::study::{Ground, Inner};
@@ -64,6 +65,8 @@ pub struct Fit {
     pub quantile: f64,
     /// Everything random depends on it and on nothing else.
     pub seed: u64,
+    /// Which instructions kernel values are computed with.
+    pub level: Level,
 }
 
 impl Default for Fit {
@@ -77,6 +80,7 @@ impl Default for Fit {
             scaling: Scaling::Standard,
             quantile: 0.95,
             seed: 0,
+            level: Level::Auto,
         }
     }
 }
@@ -86,6 +90,7 @@ impl Fit {
     pub fn check(&self) -> Result<()> {
         method::build(&self.method)?;
         self.any_kernel()?;
+        self.level.instructions()?;
         if self.components == Some(0) {
             return Err(Error::parameter("components", 0, "a whole number from 1"));
         }
@@ -357,7 +362,7 @@ impl Fit {
         };
         let scored = SCORED.min(SCORED_WORK / (parts.support.n() * (parts.support.d() + 20))).max(1000);
         let sample = Random::new(self.seed, Stream::Scored).sample(n, scored);
-        Model::new(parts)?.settled(&task.points.select(&sample), self.quantile)
+        Model::with(parts, task.kernel.instructions())?.settled(&task.points.select(&sample), self.quantile)
     }
 }
 

@@ -97,6 +97,7 @@ pub use parameter::{DefaultValue, Domain, Parameter, Range};
 pub use points::{Points, Rows, Values};
 pub use random::Random;
 pub use request::Request;
+pub use simd::Level;
 pub use spec::Spec;
 pub use study::Study;
 pub use watch::Watch;

@@ -366,7 +366,7 @@ fn covariance<E: Arithmetic>(
     let sum = blocks::watched_sum(
         points.n(),
         (watch, "covariance"),
-        || Scatter::<E>::new(m),
+        || Scatter::<E>::new(m, basis.kernel().instructions()),
         |sum, rows| {
             let x = points.slice(rows.clone());
             match how {

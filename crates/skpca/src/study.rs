@@ -62,6 +62,7 @@ impl<'a> Ground<'a> {
         names: Option<Vec<String>>,
     ) -> Result<Ground<'a>> {
         fit.check()?;
+        let instructions = fit.level.instructions()?;
         if points.n() < 2 {
             return Err(Error::TooFewRows { rows: points.n(), needed: 2, why: "a fit".into() });
         }
@@ -73,8 +74,8 @@ impl<'a> Ground<'a> {
         let columns = Columns::fit(points, names, fit.scaling)?;
         let scaled = columns.apply(points)?;
         let kernel = match Learner::new(&fit.kernel, &Bandwidth { points: Some(&scaled), seed: fit.seed })? {
-            Some(learner) => Inner::Learned(learner),
-            None => Inner::Known(kernel::build(&fit.kernel, &scaled, fit.seed)?),
+            Some(learner) => Inner::Learned(learner.pinned(instructions)),
+            None => Inner::Known(kernel::pinned(kernel::build(&fit.kernel, &scaled, fit.seed)?, instructions)),
         };
         Ok(Ground { columns, points: scaled, labels, kernel })
     }

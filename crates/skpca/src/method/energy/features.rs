@@ -76,7 +76,7 @@ impl<'a> Features<'a> {
         let sum = blocks::watched_sum(
             rows.len(),
             (watch, "energy"),
-            || Scatter::<f64>::new(mean.len()),
+            || Scatter::<f64>::new(mean.len(), factor.instructions()),
             |sum, part| {
                 let mut f = factor.rows_of(&rows[part]);
                 mean.iter().enumerate().for_each(|(k, mean)| f.col_mut(k).iter_mut().for_each(|v| *v -= mean));
