@@ -1,9 +1,11 @@
 """Side by side with scikit-learn: ratios of times measured in one process, in turns.
 
-python benchmarks/run.py [--quick] [--only NAME …] [--data DIR] [--repeats K] [--threads T] [--json FILE]
+python benchmarks/run.py [--quick] [--only NAME …] [--data DIR] [--repeats K] [--threads T] [--level LEVEL]
+                         [--json FILE]
 """
 
 import argparse
+import functools
 import json
 import os
 import statistics
@@ -25,6 +27,11 @@ def arguments():
     )
     parser.add_argument("--threads", type=int, default=2, metavar="T", help="threads on either side (default 2)")
     parser.add_argument(
+        "--level",
+        default="auto",
+        help="our instructions: auto, avx512, avx2 or portable, to compare with peers that have no better ones",
+    )
+    parser.add_argument(
         "--data", metavar="DIR", help="CSV files for `fewest` (default: tables of the same shapes, made)"
     )
     parser.add_argument("--json", metavar="FILE", help="write machine, results and every raw time to FILE")
@@ -43,11 +50,21 @@ def limit_threads(count):
     os.environ["OPENBLAS_THREAD_TIMEOUT"] = "4"
 
 
+def pin(level):
+    """Fits, and the models that come of them, use these instructions from now on."""
+    import skpca
+    from skpca import _core
+
+    skpca.fit = _core.fit = functools.partial(_core.fit, level=level)
+
+
 def show_machine(machine, options):
     versions = ", ".join(f"{name} {number}" for name, number in machine["versions"].items())
     instructions = " ".join(machine["instructions"])
     print(f"{machine['cpu']} ({instructions}), {machine['cores']} cores, {machine['memory_gb']:.0f} GB; {versions}")
     print(f"{options.threads} threads on either side, {options.repeats} repeats, load {machine['load']:.2f}")
+    if options.level != "auto":
+        print(f"ours with {options.level} instructions")
     if machine["load"] > 0.5:
         print("the machine is not quiet: do not trust these times")
 
@@ -78,6 +95,7 @@ def main():
     from measure import machine
     from sections import SECTIONS
 
+    pin(options.level)
     found = machine()
     show_machine(found, options)
     results = {}

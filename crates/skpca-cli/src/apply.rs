@@ -43,7 +43,7 @@ fn load(arguments: &ApplyArguments) -> Result<(Model, Points<'static>), Failure>
         Outputs::apart_from([Path::new(&arguments.table.data), &arguments.model]).check(Path::new(output))?;
     }
     use_threads(arguments.table.threads)?;
-    let model = model_file::read(&arguments.model)?;
+    let model = model_file::read(&arguments.model)?.pinned(arguments.instructions.level)?;
     let options = ReadOptions {
         header: !arguments.table.no_header,
         label: arguments.table.label.clone(),

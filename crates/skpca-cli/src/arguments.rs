@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use clap::{Args, Parser, Subcommand};
 use clap_complete::Shell;
-use skpca::{Fit, Scaling, Spec, Target};
+use skpca::{Fit, Level, Scaling, Spec, Target};
 
 use crate::registry;
 
@@ -108,6 +108,14 @@ pub struct TableArguments {
     pub threads: Option<u16>,
 }
 
+#[derive(Args)]
+pub struct LevelArguments {
+    /// Instructions to compute kernel values with: auto (the best there are), avx512, avx2 or portable. Results differ between
+    /// them by rounding
+    #[arg(long, default_value_t = Level::Auto, value_name = "LEVEL")]
+    pub level: Level,
+}
+
 /// What fits have in common, whatever their method.
 #[derive(Args)]
 pub struct CommonArguments {
@@ -129,6 +137,8 @@ pub struct CommonArguments {
     /// Share of the training rows below the novelty threshold
     #[arg(long, default_value_t = 0.95, value_name = "SHARE", allow_negative_numbers = true)]
     pub quantile: f64,
+    #[command(flatten)]
+    pub instructions: LevelArguments,
     /// Everything random depends on this number alone
     #[arg(long, default_value_t = 0, value_name = "S", allow_negative_numbers = true)]
     pub seed: u64,
@@ -145,6 +155,7 @@ impl CommonArguments {
             scaling: self.scale,
             quantile: self.quantile,
             seed: self.seed,
+            level: self.instructions.level,
         }
     }
 }
@@ -226,6 +237,8 @@ pub struct ApplyArguments {
     pub model: PathBuf,
     #[command(flatten)]
     pub table: TableArguments,
+    #[command(flatten)]
+    pub instructions: LevelArguments,
     /// Where the result goes: .csv, .csv.gz, .parquet, .arrow or .npy [default: CSV on standard output]
     #[arg(short, long, value_name = "FILE")]
     pub output: Option<String>,

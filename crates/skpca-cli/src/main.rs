@@ -1,5 +1,6 @@
 //! The `skpca` program: files, flags, progress and tables around the library.
 
+#![forbid(unsafe_code)]
 // A reader that has gone is no reason to panic.
 #![warn(clippy::print_stdout, clippy::print_stderr)]
 
@@ -16,6 +17,7 @@ mod model_file;
 mod outputs;
 mod page;
 mod progress;
+mod random;
 mod registry;
 mod table;
 mod terminal;

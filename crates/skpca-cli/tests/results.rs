@@ -9,6 +9,7 @@ use serde_json::Value;
 use skpca::Domain;
 use skpca::kernel::KERNELS;
 use skpca::method::METHODS;
+use skpca::{Level, Points, Precision, format};
 use support::{Desk, NAMES, csv, normal, npy};
 
 /// Rows enough for several blocks, so that threads have something to share.
@@ -34,6 +35,30 @@ fn the_same_seed_gives_the_same_file_on_any_number_of_threads() {
         }
         assert!(model("other.skpca", "--seed 6") != first, "{flags}");
     }
+}
+
+#[test]
+fn fits_and_scores_can_be_pinned_to_instructions_that_the_machine_has() {
+    let desk = desk(ROWS);
+    let rows = Points::new(3, normal(1, ROWS, 3).concat()).unwrap();
+    for level in Level::available() {
+        let fit = format!("fit data.csv --method landmarks --support 20 --level {level} -o");
+        desk.ok(&format!("{fit} first.skpca"));
+        desk.ok(&format!("{fit} again.skpca"));
+        let bytes = desk.bytes("first.skpca");
+        assert!(bytes == desk.bytes("again.skpca"), "{level}");
+        let model = format::read(&bytes[..]).unwrap();
+        assert_eq!(model.parts().request.as_ref().map(|request| request.fit.level), Some(level));
+        for scored in Level::available() {
+            let model = format::read(&bytes[..]).unwrap().pinned(scored).unwrap();
+            let expected = model.score(&rows, Precision::Double).unwrap();
+            let found = desk.rows(&format!("score first.skpca data.csv --level {scored}"));
+            assert_eq!(found.iter().map(|row| row[0]).collect::<Vec<_>>(), expected, "{level} {scored}");
+        }
+    }
+    let refused = desk.run("fit data.csv -o model.skpca --level sse9");
+    assert_eq!(refused.code, 2);
+    assert!(refused.stderr.contains("level = sse9: expected auto or avx512 or avx2 or portable"), "{}", refused.stderr);
 }
 
 #[test]

@@ -1,5 +1,7 @@
 //! Python bindings: arrays in, arrays out, no mathematics. The interpreter's lock is released while we compute.
 
+#![forbid(unsafe_code)]
+
 mod arrays;
 mod progress;
 mod threads;
@@ -233,10 +235,10 @@ fn rounds_argument(value: &Bound<'_, PyAny>) -> PyResult<usize> {
 }
 
 /// Fits a model to the rows of x; labels are the classes of the rows, names those of the columns, progress is called with a stage and the share of it
-/// that is done, words (a JSON object) are kept with the model as they are.
+/// that is done, words (a JSON object) are kept with the model as they are. level pins the instructions that kernel values are computed with.
 #[pyfunction]
 #[pyo3(signature = (x, *, method = "expansion", kernel = "rbf", components = None, support = None, fidelity = None,
-                    center = None, scaling = "standard", quantile = 0.95, seed = 0, labels = None,
+                    center = None, scaling = "standard", quantile = 0.95, seed = 0, level = "auto", labels = None,
                     names = None, progress = None, words = None))]
 #[allow(clippy::too_many_arguments)]
 fn fit(
@@ -251,6 +253,7 @@ fn fit(
     scaling: &str,
     quantile: f64,
     #[pyo3(from_py_with = seed_argument)] seed: u64,
+    level: &str,
     labels: Option<Classes<'_>>,
     names: Option<Vec<String>>,
     progress: Option<Py<PyAny>>,
@@ -270,6 +273,7 @@ fn fit(
         scaling: scaling.parse().map_err(|e: Error| value_error(e))?,
         quantile,
         seed,
+        level: level.parse().map_err(|e: Error| value_error(e))?,
     };
     let labels = labels.as_ref().map(|labels| Labels::new(labels.values())).transpose().map_err(value_error)?;
     let (columns, values) = (x.columns(), x.values());

@@ -89,3 +89,13 @@ def test_whole_numbers_of_the_core(name, least):
 def test_rounds_are_a_whole_number():
     with pytest.raises(ValueError, match="rounds = -1"):
         skpca.multiply_adds(False, -1)
+
+
+def test_instructions_can_be_pinned():
+    models = [skpca.fit(X, method="landmarks", support=10, level=level) for level in ("auto", "portable")]
+    scores = [model.score(X) for model in models]
+    np.testing.assert_allclose(*scores, atol=1e-9 * scores[0].max(), rtol=0)
+    assert "level" not in models[0].request()
+    assert '"level":"portable"' in models[1].request()
+    with pytest.raises(ValueError, match="level = sse9: expected auto or avx512 or avx2 or portable"):
+        skpca.fit(X, level="sse9")

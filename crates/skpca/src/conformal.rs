@@ -26,11 +26,12 @@ use crate::error::{Error, Result};
 use crate::gram::{Basis, Precision};
 use crate::kernel::conformal::{Conformal, Stretch, build_base, is_unlearned};
 use crate::kernel::rbf::Rbf;
-use crate::kernel::{self, Bandwidth, Distance, Kernel};
+use crate::kernel::{self, Bandwidth, Distance, Kernel, pinned};
 use crate::labels::Labels;
 use crate::points::Points;
-use crate::random::Random;
+use crate::random::{Random, Stream};
 use crate::rows::Rows;
+use crate::simd::Instructions;
 use crate::spec::{Fields, Spec};
 use crate::watch::{Watch, check};
 
@@ -77,6 +78,11 @@ impl Learner {
         Ok(Some(Learner { base, delta, solver }))
     }
 
+    /// The same with values by these instructions.
+    pub(crate) fn pinned(self, instructions: Instructions) -> Learner {
+        Learner { base: pinned(self.base, instructions), ..self }
+    }
+
     /// The kernel that f will multiply.
     pub(crate) fn base(&self) -> &Arc<dyn Kernel> {
         &self.base
@@ -93,8 +99,9 @@ impl Learner {
     ) -> Result<(Arc<dyn Kernel>, String)> {
         let rows = sample(labels, seed);
         let (x, labels) = (table.gather(&rows)?, labels.select(&rows));
-        let vectors = support.select(&Random::new(seed, 18).sample(support.n(), VECTORS));
-        let e = bumps(&x, &vectors, self.delta);
+        let vectors = support.select(&Random::new(seed, Stream::ConformalVectors).sample(support.n(), VECTORS));
+        let bump = pinned(Arc::new(Rbf { gamma: self.delta }), self.base.instructions());
+        let e = bumps(bump, &x, &vectors);
         check(watch, "scatter of the classes", 0.0)?;
         let fisher = Fisher::new(&self.base, &x, &labels, e.as_ref())?;
         let mut xi = fisher.solve(&self.solver, watch)?;
@@ -121,7 +128,7 @@ impl Learner {
 
 /// Rows to learn from: a uniform sample, and two rows of every class that it would miss (where classes are not too many).
 fn sample(labels: &Labels, seed: u64) -> Vec<usize> {
-    let drawn = Random::new(seed, 17).sample(labels.n(), ROWS);
+    let drawn = Random::new(seed, Stream::ConformalRows).sample(labels.n(), ROWS);
     if drawn.len() == labels.n() || labels.classes() > ROWS / 4 {
         return drawn;
     }
@@ -139,8 +146,8 @@ fn sample(labels: &Labels, seed: u64) -> Vec<usize> {
 }
 
 /// `E`
-fn bumps(x: &Points, vectors: &Points, delta: f64) -> Mat<f64> {
-    let basis = Basis::new(Arc::new(Rbf { gamma: delta }), vectors.slice(0..vectors.n()).into_owned());
+fn bumps(bump: Arc<dyn Kernel>, x: &Points, vectors: &Points) -> Mat<f64> {
+    let basis = Basis::new(bump, vectors.slice(0..vectors.n()).into_owned());
     let parts = blocks::map(x.n(), |rows| {
         let mut block = Mat::zeros(rows.len(), vectors.n());
         basis.block(&x.slice(rows.clone()), block.as_mut());

@@ -251,11 +251,11 @@ pub(crate) fn add_squares(out: &mut Mat<f64>, a: MatRef<f64>) {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::random::Random;
+    use crate::random::{Random, Stream};
 
     #[test]
     fn large_factors_and_solutions_are_those_of_small_ones() {
-        let mut random = Random::new(0, 90);
+        let mut random = Random::new(0, Stream::Tests);
         let n = 2 * PANEL + BAND + 17;
         let r = Mat::from_fn(n, n, |_, _| random.normal());
         let a = product(r.as_ref(), r.transpose());

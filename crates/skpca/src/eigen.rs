@@ -17,7 +17,7 @@ use crate::dense;
 use crate::error::{Error, Result};
 use crate::gram::BUNDLES;
 use crate::kernel::Kernel;
-use crate::random::Random;
+use crate::random::{Random, Stream};
 use crate::watch::{Watch, check};
 
 use guide::Guide;
@@ -200,7 +200,7 @@ fn iterate(
 fn start(guide: Option<&Guide>, n: usize, block: usize, seed: u64) -> Mat<f64> {
     let guided = guide.map_or_else(|| Mat::zeros(n, 0), |guide| guide.start(block));
     // A guide of a lower rank than asked for leaves directions that nothing would ever reach.
-    let mut random = Random::new(seed, 3);
+    let mut random = Random::new(seed, Stream::EigenStart);
     let more = Mat::from_fn(n, block - guided.ncols(), |_, _| random.normal());
     if more.ncols() == 0 { guided } else { dense::beside(guided.as_ref(), more.as_ref()) }
 }
@@ -385,7 +385,7 @@ mod tests {
     /// A symmetric matrix with eigenvalues `values` in a random orthonormal frame.
     fn with_spectrum(values: &[f64]) -> Mat<f64> {
         let n = values.len();
-        let mut random = Random::new(9, 0);
+        let mut random = Random::new(9, Stream::Tests);
         let u = orthonormal(Mat::from_fn(n, n, |_, _| random.normal()), None);
         let scaled = Mat::from_fn(n, n, |i, j| u[(i, j)] * values[j]);
         dense::product(scaled.as_ref(), u.transpose())
@@ -457,7 +457,7 @@ mod tests {
         }
         fn roughly(&self, v: MatRef<f64>) -> Option<(Mat<f64>, f64)> {
             let call = self.asked.fetch_add(1, Ordering::Relaxed);
-            let mut random = Random::new(call as u64, 10);
+            let mut random = Random::new(call as u64, Stream::Tests);
             let size = self.error / (self.dim() as f64).sqrt();
             let noise = Mat::from_fn(v.nrows(), v.ncols(), |_, _| size * random.normal());
             Some((self.apply(v) + noise, 1.2 * self.error))
@@ -483,7 +483,7 @@ mod tests {
 
     #[test]
     fn rounding_of_rough_products_makes_no_smooth_kernel_indefinite() {
-        let mut random = Random::new(0, 81);
+        let mut random = Random::new(0, Stream::Tests);
         for (d, gamma, q) in [(2, 0.01, 10), (1, 0.01, 5), (1, 0.001, 2), (3, 0.001, 10)] {
             let points = Points::new(d, (0..2100 * d).map(|_| random.normal()).collect::<Vec<_>>()).unwrap();
             let kernel = kernel::build(&Spec::new("rbf").with("gamma", gamma), &points, 0).unwrap();

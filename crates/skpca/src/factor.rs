@@ -23,8 +23,9 @@ use crate::gram::Basis;
 use crate::kernel::Kernel;
 use crate::kernel_matrix::{diagonal, gram};
 use crate::points::Points;
-use crate::random::Random;
+use crate::random::{Random, Stream};
 use crate::scatter::Scatter;
+use crate::simd::Instructions;
 use crate::watch::{Watch, check};
 
 /// A residual below this share of its kernel value is rounding: the point depends on the pivots.
@@ -56,6 +57,7 @@ pub struct Factor {
     /// `Σ k(x_i, x_i) − ‖f_i‖²`: what the factor does not hold.
     pub residual_trace: f64,
     rows: Vec<Mat<f64>>,
+    instructions: Instructions,
 }
 
 impl Factor {
@@ -85,9 +87,10 @@ impl Factor {
             trace: ordered_sum(&diagonal),
             residual_trace: 0.0,
             rows: blocks::map(points.n(), |rows| Mat::zeros(rows.len(), rank)),
+            instructions: kernel.instructions(),
         };
         let mut residual = diagonal.clone();
-        let mut random = Random::new(seed, 2);
+        let mut random = Random::new(seed, Stream::Pivots);
         let proposals = (rank / 8).clamp(16, 128);
         while factor.pivots.len() < rank {
             let left = ordered_sum(&residual);
@@ -121,12 +124,18 @@ impl Factor {
             trace: ordered_sum(diagonal),
             residual_trace: 0.0,
             rows: blocks::map(n, |rows| l.as_ref().subrows(rows.start, rows.len()).to_owned()),
+            instructions: kernel.instructions(),
         }))
     }
 
     /// Number of columns.
     pub fn rank(&self) -> usize {
         self.pivots.len()
+    }
+
+    /// What its sums are computed with.
+    pub(crate) fn instructions(&self) -> Instructions {
+        self.instructions
     }
 
     /// Number of rows.
@@ -169,7 +178,7 @@ impl Factor {
         let sum = blocks::watched_sum(
             self.n(),
             (watch, "factor"),
-            || Scatter::<f64>::new(r),
+            || Scatter::<f64>::new(r, self.instructions),
             |sum, rows| {
                 sum.add_rows(self.block(&rows));
                 Ok(())
@@ -361,7 +370,7 @@ mod tests {
     use crate::spec::Spec;
 
     fn cloud(n: usize, d: usize) -> Points<'static> {
-        let mut random = Random::new(11, 0);
+        let mut random = Random::new(11, Stream::Tests);
         Points::new(d, (0..n * d).map(|_| random.normal()).collect::<Vec<_>>()).unwrap()
     }
 

@@ -8,6 +8,7 @@ use crate::error::{Error, Result};
 use crate::kernel::{self, Bandwidth, Kernel, conformal};
 use crate::method::{self, COMPONENTS, Method, Size, Target};
 use crate::points::Points;
+use crate::simd::Level;
 use crate::spec::Spec;
 
 /// What to fit.
@@ -40,6 +41,8 @@ pub struct Fit {
     pub quantile: f64,
     /// Everything random depends on it and on nothing else.
     pub seed: u64,
+    /// Which instructions kernel values are computed with.
+    pub level: Level,
 }
 
 impl Default for Fit {
@@ -53,6 +56,7 @@ impl Default for Fit {
             scaling: Scaling::Standard,
             quantile: 0.95,
             seed: 0,
+            level: Level::Auto,
         }
     }
 }
@@ -67,6 +71,7 @@ impl Fit {
     /// The method, once all but the kernel is known to be sound: that may need the rows.
     pub(crate) fn built(&self) -> Result<Box<dyn Method>> {
         let method = method::build(&self.method)?;
+        self.level.instructions()?;
         if self.components == Some(0) {
             return Err(Error::parameter("components", 0, "a whole number from 1"));
         }

@@ -21,10 +21,10 @@ use crate::blocks;
 use crate::dense;
 use crate::gram::{Basis, stretches};
 use crate::kernel::cosine::inverse_norm;
-use crate::kernel::{Form, Kernel, Outer};
+use crate::kernel::{Form, Kernel, Outer, pinned};
 use crate::points::Points;
 use crate::scatter::Scatter;
-use crate::simd::{Element, Level, Tiles};
+use crate::simd::{Element, Tiles};
 use crate::spec::Spec;
 
 /// Rows that stay, packed for kernel values with points that move and for the gradients of these values.
@@ -50,6 +50,8 @@ struct Block {
 pub(crate) struct Values {
     n: usize,
     m: usize,
+    /// Lanes of a panel.
+    width: usize,
     values: Vec<Vec<f64>>,
     /// `s_j g′` of kernels of the inner product.
     slopes: Vec<Vec<f64>>,
@@ -77,13 +79,13 @@ impl Anchors {
         points: Points<'static>,
         factors: Option<Vec<f64>>,
     ) -> Anchors {
-        let tiles = f64::tiles(Level::best());
+        let tiles = f64::tiles(kernel.instructions());
         let centre = match kernel.form() {
             Form::Gaussian { .. } => points.mean(),
             _ => vec![0.0; points.d()],
         };
         let inner: Arc<dyn Kernel> = match kernel.form() {
-            Form::Dot { gamma, coef0, .. } => Arc::new(Argument { gamma, coef0 }),
+            Form::Dot { gamma, coef0, .. } => pinned(Arc::new(Argument { gamma, coef0 }), kernel.instructions()),
             _ => kernel.clone(),
         };
         let mut anchors = Anchors { kernel: kernel.clone(), points, factors, centre, tiles, blocks: Vec::new() };
@@ -167,7 +169,7 @@ impl Anchors {
             (self.scaled(&rows, z.n(), values), self.scaled(&rows, z.n(), slopes))
         });
         let (values, slopes) = blocks.into_iter().unzip();
-        Values { n: self.points.n(), m: z.n(), values, slopes }
+        Values { n: self.points.n(), m: z.n(), width: self.tiles.rows, values, slopes }
     }
 
     fn block_values(&self, rows: &Range<usize>, z: &Points) -> Lanes {
@@ -201,7 +203,7 @@ impl Anchors {
     pub(crate) fn scatter(&self, values: &Values) -> (Mat<f64>, Vec<f64>) {
         let sum = blocks::sum(
             self.points.n(),
-            || Scatter::<f64>::new(values.m),
+            || Scatter::<f64>::new(values.m, self.kernel.instructions()),
             |sum, rows| {
                 sum.add_panels(&values.values[rows.start / blocks::ROWS], rows.len(), self.padded(rows.len()));
             },
@@ -388,7 +390,7 @@ impl Anchors {
 impl Values {
     /// `s_j k(x_j, z_i)`, rows by points.
     pub(crate) fn matrix(&self) -> Mat<f64> {
-        let width = f64::tiles(Level::best()).rows;
+        let width = self.width;
         let panels = self.m.div_ceil(width);
         let mut out = Mat::zeros(self.n, self.m);
         for i in 0..self.m {
@@ -448,11 +450,11 @@ fn slope(outer: Outer, t: f64) -> f64 {
 mod tests {
     use super::*;
     use crate::kernel::KERNELS;
-    use crate::random::Random;
+    use crate::random::{Random, Stream};
     use crate::toys;
 
     fn matrix(rows: usize, columns: usize, seed: u64) -> Mat<f64> {
-        let mut random = Random::new(seed, 0);
+        let mut random = Random::new(seed, Stream::Tests);
         Mat::from_fn(rows, columns, |_, _| random.normal())
     }
 

@@ -25,7 +25,7 @@ use rayon::prelude::*;
 
 use crate::kernel::{Kernel, Outer};
 use crate::points::{Points, all_finite};
-use crate::simd::{Element, KernelPanel, Level};
+use crate::simd::{Element, Instructions, KernelPanel};
 
 pub(crate) use pack::stretches;
 use pack::{Chunk, Coordinates, Packed, PackedWeights, Queries, Scratch};
@@ -60,7 +60,7 @@ pub struct Basis {
     points: Points<'static>,
     means: Vec<f64>,
     coordinates: Coordinates,
-    level: Level,
+    instructions: Instructions,
     double: Packed<f64>,
     single: OnceLock<Packed<f32>>,
 }
@@ -120,8 +120,8 @@ impl Arithmetic for f64 {
 
 impl Arithmetic for f32 {
     fn packed(basis: &Basis) -> &Packed<f32> {
-        let Basis { coordinates, points, means, level, .. } = basis;
-        basis.single.get_or_init(|| Packed::new(coordinates, points, means, *level))
+        let Basis { coordinates, points, means, instructions, .. } = basis;
+        basis.single.get_or_init(|| Packed::new(coordinates, points, means, *instructions))
     }
 }
 
@@ -129,20 +129,17 @@ impl Basis {
     /// Packs `points`.
     pub fn new(kernel: Arc<dyn Kernel>, points: Points<'static>) -> Basis {
         let means = vec![0.0; points.n()];
-        Basis::at_level(kernel, points, means, Level::best())
+        Basis::centred(kernel, points, means)
     }
 
     /// Packs `points` for values `k(x, z_j) − means[j]`: products then need no correction by a constant, which in
     /// 32 bits would cost the digits that the values have in common.
     pub fn centred(kernel: Arc<dyn Kernel>, points: Points<'static>, means: Vec<f64>) -> Basis {
         assert_eq!(means.len(), points.n());
-        Basis::at_level(kernel, points, means, Level::best())
-    }
-
-    fn at_level(kernel: Arc<dyn Kernel>, points: Points<'static>, means: Vec<f64>, level: Level) -> Basis {
-        let coordinates = Coordinates::new(kernel.as_ref(), &points, level);
-        let double = Packed::new(&coordinates, &points, &means, level);
-        Basis { kernel, points, means, coordinates, level, double, single: OnceLock::new() }
+        let instructions = kernel.instructions();
+        let coordinates = Coordinates::new(kernel.as_ref(), &points);
+        let double = Packed::new(&coordinates, &points, &means, instructions);
+        Basis { kernel, points, means, coordinates, instructions, double, single: OnceLock::new() }
     }
 
     /// The kernel.
@@ -402,7 +399,7 @@ pub fn multiply_adds(precision: Precision, rounds: usize) -> u64 {
 }
 
 fn multiply_adds_in<E: Element>(rounds: usize) -> u64 {
-    let tiles = E::tiles(Level::best());
+    let tiles = E::tiles(Instructions::best());
     let length = 128;
     let on_each = rayon::broadcast(|_| {
         let zeros = |count| vec![E::default(); count];
@@ -419,16 +416,16 @@ fn multiply_adds_in<E: Element>(rounds: usize) -> u64 {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::kernel::{self, KERNELS};
-    use crate::random::Random;
+    use crate::kernel::{self, KERNELS, pinned};
+    use crate::random::{Random, Stream};
 
-    fn cloud(n: usize, d: usize, purpose: u64) -> Points<'static> {
-        let mut random = Random::new(5, purpose);
+    fn cloud(n: usize, d: usize, seed: u64) -> Points<'static> {
+        let mut random = Random::new(seed, Stream::Tests);
         Points::new(d, (0..n * d).map(|_| random.normal()).collect::<Vec<_>>()).unwrap()
     }
 
     fn weights(m: usize, columns: usize) -> Mat<f64> {
-        let mut random = Random::new(6, 0);
+        let mut random = Random::new(6, Stream::Tests);
         Mat::from_fn(m, columns, |_, _| random.normal())
     }
 
@@ -461,13 +458,13 @@ mod tests {
     #[test]
     fn blocks_and_products_equal_the_definition_on_every_instruction_set() {
         let sizes = [(1, 1, 1), (9, 5, 2), (65, 241, 7), (64, 240, 54), (17, 119, 256), (70, 250, 300), (8, 6, 513)];
-        for level in Level::available() {
+        for level in Instructions::available() {
             for entry in KERNELS {
                 for (n, m, d) in sizes {
-                    let (x, z) = (cloud(n, d, 1), cloud(m, d, 2));
+                    let (x, z) = (cloud(n, d, 3), cloud(m, d, 2));
                     let both = Points::new(d, [x.values(), z.values()].concat()).unwrap();
                     let kernel = entry.example(&both);
-                    let basis = Basis::at_level(kernel, z, vec![0.0; m], level);
+                    let basis = Basis::new(pinned(kernel, level), z);
                     let what = format!("{level:?} {} n {n} m {m} d {d}", entry.name);
                     let error = block_error(&basis, &x);
                     assert!(error < 2e-13, "{what}: {error}");
@@ -484,20 +481,20 @@ mod tests {
 
     #[test]
     fn far_rows_and_offsets_lose_nothing() {
-        for level in Level::available() {
+        for level in Instructions::available() {
             for (kernel, far) in [("rbf,gamma=0.1", 1e6), ("rbf,gamma=1e-3", 1e9), ("laplacian,gamma=0.1", 1e7)] {
                 // Two clouds far apart: between them the kernel is zero, within each it is as near the origin.
                 let near = cloud(20, 3, 3);
                 let moved: Vec<f64> = near.values().iter().map(|v| v + far).collect();
                 let z = Points::new(3, [near.values(), &moved].concat()).unwrap();
                 let kernel = kernel::build(&kernel.parse().unwrap(), &z, 0).unwrap();
-                let basis = Basis::at_level(kernel, z.clone(), vec![0.0; z.n()], level);
+                let basis = Basis::new(pinned(kernel, level), z.clone());
                 assert!(block_error(&basis, &z) < 1e-9, "{level:?} {far} {}", block_error(&basis, &z));
             }
             for size in [1e150, 1e200, 1e300] {
                 let z = Points::new(1, vec![0.0, 1.0, size]).unwrap();
                 let kernel = kernel::build(&"rbf,gamma=0.5".parse().unwrap(), &z, 0).unwrap();
-                let basis = Basis::at_level(kernel, z.clone(), vec![0.0; z.n()], level);
+                let basis = Basis::new(pinned(kernel, level), z.clone());
                 assert!(block_error(&basis, &z) < 1e-15, "{level:?} {size}");
             }
         }
@@ -505,15 +502,15 @@ mod tests {
 
     #[test]
     fn means_are_subtracted_from_every_kernel() {
-        for level in Level::available() {
+        for level in Instructions::available() {
             for entry in KERNELS {
                 for d in [3, 300] {
                     let (mut x, z) = (cloud(20, d, 1), cloud(30, d, 2));
                     x = Points::new(d, [x.values(), &vec![1e8; d]].concat()).unwrap();
                     let means: Vec<f64> = (0..30).map(|j| 0.1 * f64::from(j)).collect();
                     let kernel = entry.example(&z);
-                    let plain = Basis::at_level(kernel.clone(), z.clone(), vec![0.0; 30], level);
-                    let centred = Basis::at_level(kernel, z, means.clone(), level);
+                    let plain = Basis::new(pinned(kernel.clone(), level), z.clone());
+                    let centred = Basis::centred(pinned(kernel, level), z, means.clone());
                     let identity = || Mat::identity(30, 30);
                     let a = plain.product(&x, &plain.weights(identity()), Precision::Double);
                     let b = centred.product(&x, &centred.weights(identity()), Precision::Double);
@@ -531,13 +528,13 @@ mod tests {
 
     #[test]
     fn a_row_does_not_know_its_batch() {
-        for level in Level::available() {
+        for level in Instructions::available() {
             for entry in KERNELS {
                 for d in [1, 10, 300] {
                     let (x, z) = (cloud(67, d, 4), cloud(245, d, 5));
                     let kernel = entry.example(&z);
                     let means = (0..245).map(f64::from).collect();
-                    let basis = Basis::at_level(kernel, z, means, level);
+                    let basis = Basis::centred(pinned(kernel, level), z, means);
                     let weights = basis.weights(weights(245, 7));
                     for precision in [Precision::Double, Precision::Single] {
                         let whole = basis.product(&x, &weights, precision);

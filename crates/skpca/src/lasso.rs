@@ -231,11 +231,11 @@ fn contiguous(column: ColRef<'_, f64>) -> &[f64] {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::random::Random;
+    use crate::random::{Random, Stream};
 
     /// A design of Gaussian bumps, as badly conditioned as kernels are, and targets.
     fn design(rows: usize, w: usize, q: usize, width: f64) -> (Mat<f64>, Mat<f64>) {
-        let mut random = Random::new(w as u64, 77);
+        let mut random = Random::new(w as u64, Stream::Tests);
         let at: Vec<f64> = (0..w).map(|_| random.uniform()).collect();
         let r = Mat::from_fn(rows, w, |i, j| (-((i as f64 / rows as f64 - at[j]) / width).powi(2)).exp());
         let y = Mat::from_fn(rows, q, |i, k| ((k + 2) as f64 * i as f64 / rows as f64).sin());

@@ -107,6 +107,7 @@ pub use points::{Points, Rows, Values};
 pub use random::Random;
 pub use report::Report;
 pub use request::Request;
+pub use simd::Level;
 pub use spec::Spec;
 pub use study::Study;
 pub use watch::Watch;

@@ -20,10 +20,11 @@ use crate::dense;
 use crate::density::Density;
 use crate::error::{Error, Result};
 use crate::gram::{Basis, Finish, Number, Precision, Weights, as_they_are};
-use crate::kernel::{Form, Kernel, Outer};
+use crate::kernel::{self, Form, Kernel, Outer};
 use crate::points::{Points, Rows, first_not_finite};
 use crate::report::{ABOVE_ONE, Report};
 use crate::request::Request;
+use crate::simd::{Instructions, Level};
 use crate::spec::Spec;
 
 /// What is stored of a model; [`Model`] adds what is computed from it.
@@ -99,7 +100,18 @@ const SINGLE_ERROR: f64 = 1e-4;
 impl Model {
     /// Checks that the parts fit together, and packs them.
     pub fn new(parts: Parts) -> Result<Model> {
-        let kernel = crate::kernel::build_resolved(&parts.kernel)?;
+        Model::with(parts, Instructions::best())
+    }
+
+    /// The same model, its kernel values by the instructions of `level`. A model that was just fitted computes with those of
+    /// its fit; one that was read, with the best there are.
+    pub fn pinned(self, level: Level) -> Result<Model> {
+        let instructions = level.instructions()?;
+        if self.kernel().instructions() == instructions { Ok(self) } else { Model::with(self.parts, instructions) }
+    }
+
+    pub(crate) fn with(parts: Parts, instructions: Instructions) -> Result<Model> {
+        let kernel = kernel::pinned(kernel::build_resolved(&parts.kernel)?, instructions);
         parts.check()?;
         if let Some(width) = kernel.width().filter(|width| *width != parts.support.d()) {
             let d = parts.support.d();

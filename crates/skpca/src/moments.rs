@@ -162,7 +162,7 @@ mod tests {
     use super::*;
     use crate::error::Error;
     use crate::kernel;
-    use crate::random::Random;
+    use crate::random::{Random, Stream};
     use crate::watch::Impatient;
 
     fn linear() -> Arc<dyn Kernel> {
@@ -171,7 +171,7 @@ mod tests {
 
     /// Normal rows around a point far from zero.
     fn far(n: usize, d: usize) -> Points<'static> {
-        let mut random = Random::new(3, 0);
+        let mut random = Random::new(3, Stream::Tests);
         Points::new(d, (0..n * d).map(|i| 1e6 + (1 + i % d) as f64 * random.normal()).collect::<Vec<_>>()).unwrap()
     }
 

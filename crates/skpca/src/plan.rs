@@ -66,11 +66,15 @@ impl<'a> Prepared<'a> {
             let expected = format!("one for each of the {} rows", points.n());
             return Err(Error::parameter("labels", labels.n(), &expected));
         }
+        let instructions = fit.level.instructions()?;
         let rows = Table::new(points, Columns::fit(points, names, fit.scaling)?);
         let bandwidth = Bandwidth { rows: Some(&rows), seed: fit.seed };
         let kernel = match Learner::new(&fit.kernel, &bandwidth)? {
-            Some(learner) => Inner::Learned(learner),
-            None => Inner::Known(kernel::build_for(&fit.kernel, &bandwidth, points.d())?),
+            Some(learner) => Inner::Learned(learner.pinned(instructions)),
+            None => {
+                let kernel = kernel::build_for(&fit.kernel, &bandwidth, points.d())?;
+                Inner::Known(kernel::pinned(kernel, instructions))
+            }
         };
         Ok(Prepared { rows, labels, kernel })
     }

@@ -1,13 +1,82 @@
 //! Seeded numbers that stay the same for ever: SplitMix64 (Steele, Lea & Flood 2014). A generator of our own,
 //! twenty lines, because a model must not change when a dependency changes its default generator.
 
+/// What the library draws random numbers for. Each use has a stream of its own: two uses of one stream would draw the same
+/// rows, and what is judged would be judged by itself. The number of a stream is part of every model and never changes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub(crate) enum Stream {
+    /// Test data of the library.
+    #[cfg(test)]
+    Tests = 0,
+    /// Pairs of rows whose distances tell the bandwidth.
+    Bandwidth = 1,
+    /// Pivots of the factor.
+    Pivots = 2,
+    /// The first block of the eigensolver.
+    EigenStart = 3,
+    /// Rows that landmarks are chosen among.
+    LandmarkCandidates = 4,
+    /// Rows that stand for all of them where exact kernel PCA is estimated.
+    Reference = 5,
+    /// Training rows that are scored.
+    Scored = 6,
+    /// [`crate::toys::clusters`]
+    Clusters = 7,
+    /// [`crate::toys::parabola`]
+    Parabola = 8,
+    /// The first vector of inverse iteration.
+    Condition = 9,
+    /// Landmarks drawn uniformly.
+    UniformLandmarks = 10,
+    /// Rows that judge landmarks.
+    LandmarkJudges = 11,
+    /// [`crate::toys::normal`]
+    Normal = 12,
+    /// Support points that may span all others.
+    SpanningSupport = 13,
+    /// Rows that the likelihood is first climbed on.
+    NearRows = 14,
+    /// Rows that greedy selection chooses among.
+    GreedyCandidates = 15,
+    /// Labelled rows that a conformal kernel is learned from.
+    ConformalRows = 17,
+    /// Support points where the factor of a conformal kernel has its bumps.
+    ConformalVectors = 18,
+    /// Rows that points move on.
+    ExpansionRows = 19,
+    /// Centres of the rows that points start from.
+    ExpansionCentres = 20,
+    /// Rows on which a kernel must be positive semi-definite.
+    Definite = 21,
+    /// Rows that judge the estimate of exact kernel PCA.
+    ReferenceJudges = 22,
+    /// The sketch of the rows that finds the plane where points move.
+    Plane = 23,
+    /// Rows on which products in 32 bits are compared with those in 64.
+    RoughProducts = 24,
+    /// Rows of a table that may span all others.
+    SpanningRows = 25,
+}
+
+/// Streams from here on are the caller's.
+const CALLERS: u64 = 1000;
+
 /// A stream of pseudo-random numbers.
 pub struct Random(u64);
 
 impl Random {
-    /// The stream of `seed` for one purpose; other purposes get unrelated streams.
-    pub fn new(seed: u64, purpose: u64) -> Random {
-        let mut random = Random(seed ^ purpose.wrapping_mul(0xd134_2543_de82_ef95));
+    /// Stream `number` of `seed` for the caller's own use: the library draws from none of these.
+    pub fn numbered(seed: u64, number: u32) -> Random {
+        Random::start(seed, CALLERS + u64::from(number))
+    }
+
+    /// The stream of `seed` for one use.
+    pub(crate) fn new(seed: u64, stream: Stream) -> Random {
+        Random::start(seed, stream as u64)
+    }
+
+    fn start(seed: u64, number: u64) -> Random {
+        let mut random = Random(seed ^ number.wrapping_mul(0xd134_2543_de82_ef95));
         random.next();
         random
     }
@@ -60,13 +129,13 @@ mod tests {
 
     #[test]
     fn the_stream_never_changes() {
-        let mut random = Random::new(7, 1);
+        let mut random = Random::new(7, Stream::Bandwidth);
         assert_eq!([random.next(), random.next()], [5034285472447030919, 4863513099156352951]);
     }
 
     #[test]
     fn samples_are_distinct_sorted_and_uniform() {
-        let mut random = Random::new(0, 0);
+        let mut random = Random::new(0, Stream::Tests);
         let mut hits = [0usize; 10];
         for _ in 0..10_000 {
             let sample = random.sample(10, 3);
@@ -80,7 +149,7 @@ mod tests {
 
     #[test]
     fn normal_has_mean_zero_and_variance_one() {
-        let mut random = Random::new(1, 0);
+        let mut random = Random::new(1, Stream::Tests);
         let values: Vec<f64> = (0..100_000).map(|_| random.normal()).collect();
         let mean = values.iter().sum::<f64>() / 1e5;
         let variance = values.iter().map(|v| v * v).sum::<f64>() / 1e5;

@@ -27,7 +27,7 @@ use crate::kernel::Kernel;
 use crate::kernel_matrix::diagonal;
 use crate::moments::Moments;
 use crate::points::Points;
-use crate::random::Random;
+use crate::random::{Random, Stream};
 use crate::rows::Rows;
 use crate::spectrum::Expansion;
 use crate::watch::Watch;
@@ -87,7 +87,7 @@ impl Reference {
             reference.leading = Some(Leading { values: pairs.values, along });
             return Ok(reference);
         }
-        let rows = Random::new(seed, 5).sample(table.n(), ROWS);
+        let rows = Random::new(seed, Stream::Reference).sample(table.n(), ROWS);
         let sample = table.gather(&rows)?;
         let operator = KernelOperator::new(kernel, &sample, center);
         let whole = rows.len() == table.n();
@@ -105,7 +105,7 @@ impl Reference {
 
     /// Where somebody has found what exact kernel PCA captures on all rows.
     pub(crate) fn known(n: usize, captured: f64, center: bool, seed: u64) -> Reference {
-        let rows = Random::new(seed, 5).sample(n, ROWS);
+        let rows = Random::new(seed, Stream::Reference).sample(n, ROWS);
         Reference { rows, captured, leading: None, mean_norm: None, center, seed, whole: true }
     }
 
@@ -149,7 +149,7 @@ impl Reference {
         let means: Vec<f64> = (0..values.len()).map(mean).collect();
         let coefficients = Mat::from_fn(along.nrows(), values.len(), |i, k| (along[(i, k)] - means[k]) / values[k]);
         let exact = Components::new(kernel, sample, coefficients);
-        let others = table.gather(&Random::new(self.seed, 22).sample(table.n(), OTHERS))?;
+        let others = table.gather(&Random::new(self.seed, Stream::ReferenceJudges).sample(table.n(), OTHERS))?;
         let anew = Ratio::new(&self.lengths(&model.along(&others)), &self.lengths(&exact.along(&others)));
         let low = seen.value - SIGMAS * seen.error;
         let high = (anew.value + SIGMAS * anew.error).max(seen.value);

@@ -1,7 +1,7 @@
 //! What a model was asked for: model files keep it, so that it can be fitted again.
 //!
 //! ```text
-//! { method, kernel, components, support, fidelity, center, scaling, quantile, seed, words }
+//! { method, kernel, components, support, fidelity, center, scaling, quantile, seed, words, level (unless it is auto) }
 //! ```
 //!
 //! The model's own method and kernel are what became of these: penalties that were sought and rules that were followed are
@@ -13,6 +13,7 @@ use crate::error::{Error, Result};
 use crate::fit::Fit;
 use crate::kernel;
 use crate::method::Target;
+use crate::simd::Level;
 use crate::spec::Spec;
 
 /// A fit as it was asked for.
@@ -33,7 +34,7 @@ impl Request {
             Some(Target::Support(m)) => (Some(m), None),
             Some(Target::Fidelity(f)) => (None, Some(f)),
         };
-        json!({
+        let mut json = json!({
             "method": fit.method.to_json(),
             "kernel": fit.kernel.to_json(),
             "components": fit.components,
@@ -44,7 +45,11 @@ impl Request {
             "quantile": fit.quantile,
             "seed": fit.seed,
             "words": self.words,
-        })
+        });
+        if fit.level != Level::Auto {
+            json["level"] = fit.level.name().into();
+        }
+        json
     }
 
     /// The same for the file of a model with this kernel. Lists that it has too are null: they may be as long as the data.
@@ -80,8 +85,12 @@ impl Request {
             scaling: json["scaling"].as_str().ok_or_else(|| wrong("scaling"))?.parse()?,
             quantile: json["quantile"].as_f64().ok_or_else(|| wrong("quantile"))?,
             seed: json["seed"].as_u64().ok_or_else(|| wrong("seed"))?,
+            level: Level::Auto,
         };
         fit.check()?;
+        // Another machine may have fitted it.
+        let level = optional(json, "level", |value| value.as_str()?.parse().ok())?.unwrap_or_default();
+        let fit = Fit { level, ..fit };
         let words = json["words"].as_object().ok_or_else(|| wrong("words"))?.clone();
         Ok(Some(Request { fit, words }))
     }
@@ -132,6 +141,7 @@ mod tests {
                 seed: 7,
                 ..Fit::default()
             },
+            Fit { level: Level::Portable, ..Fit::default() },
             Fit { kernel: lists.with("vectors", vec![-0.5, 0.2, 0.7, 0.1]), ..Fit::default() },
         ];
         let fits = fits.into_iter();
@@ -157,6 +167,8 @@ mod tests {
         let good = Request { fit: Fit::default(), words: Map::new() }.to_file(&kernel);
         assert!(Request::from_file(&good, &kernel).unwrap().is_some());
         assert_eq!(Request::from_file(&Value::Null, &kernel), Ok(None));
+        // Files that ask for no level are as they were before there were any.
+        assert!(good.get("level").is_none());
         for (name, value) in [
             ("method", json!("lasso")),
             ("method", json!({"name": "l21", "penalty": -1})),
@@ -171,6 +183,7 @@ mod tests {
             ("scaling", json!("log")),
             ("quantile", json!(12)),
             ("seed", json!(-1)),
+            ("level", json!("sse9")),
             ("words", json!([1])),
         ] {
             let mut bad = good.clone();

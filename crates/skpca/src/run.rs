@@ -14,7 +14,7 @@ use crate::method::{self, COMPONENTS, DEPENDENT, Shared, Solution, Step, Support
 use crate::model::{Model, Parts, Scores, orient};
 use crate::plan::{Inner, Plan, Prepared};
 use crate::points::Points;
-use crate::random::Random;
+use crate::random::{Random, Stream};
 use crate::report::ABOVE_ONE;
 use crate::request::Request;
 use crate::rows::Rows;
@@ -255,7 +255,7 @@ impl Plan {
     /// Numbers of the training rows that threshold and p-values come from.
     fn scored_rows(&self, task: &Task, support: &Points) -> Vec<usize> {
         let scored = SCORED.min(SCORED_WORK / (support.n() * (support.d() + 20))).max(1000);
-        Random::new(self.fit.seed, 6).sample(task.n(), scored)
+        Random::new(self.fit.seed, Stream::Scored).sample(task.n(), scored)
     }
 }
 
@@ -296,7 +296,7 @@ fn check_definite(kernel: &Arc<dyn Kernel>, rows: &dyn Rows, seed: u64, watch: &
         return Ok(());
     }
     let trace = trace(kernel, rows, watch)?;
-    let sample = rows.gather(&Random::new(seed, 21).sample(rows.n(), DEFINITE_ROWS))?;
+    let sample = rows.gather(&Random::new(seed, Stream::Definite).sample(rows.n(), DEFINITE_ROWS))?;
     let values = dense::eigen(gram(kernel, &sample).as_ref())?.0;
     let (largest, lowest) = (values[0], values[values.len() - 1]);
     match lowest < -(NEGATIVE * largest).max(ROUNDING * trace) {

@@ -10,7 +10,7 @@ use faer::{Mat, MatRef};
 
 use crate::gram::{Arithmetic, Basis};
 use crate::points::Points;
-use crate::simd::{Level, Tiles};
+use crate::simd::{Instructions, Tiles};
 
 /// Rows at a time: a panel of them stays in the first cache.
 const ROWS: usize = 240;
@@ -30,8 +30,8 @@ pub(crate) struct Scatter<E = f64> {
 }
 
 impl<E: Arithmetic> Scatter<E> {
-    pub(crate) fn new(m: usize) -> Scatter<E> {
-        let tiles = E::tiles(Level::best());
+    pub(crate) fn new(m: usize, instructions: Instructions) -> Scatter<E> {
+        let tiles = E::tiles(instructions);
         let (panels, others) = (m.div_ceil(tiles.rows), m.div_ceil(tiles.points));
         let mut starts = vec![0];
         for b in 0..others {
@@ -170,7 +170,7 @@ fn first<E: Copy, const N: usize>(to: &mut [E], from: &[E]) {
 mod tests {
     use super::*;
     use crate::kernel;
-    use crate::random::Random;
+    use crate::random::{Random, Stream};
 
     #[test]
     fn the_sum_equals_its_definition_from_kernels_and_from_rows() {
@@ -180,13 +180,14 @@ mod tests {
 
     fn check<E: Arithmetic>(near: f64) {
         for (n, m, d) in [(1, 1, 1), (250, 7, 3), (500, 30, 2), (130, 101, 200)] {
-            let mut random = Random::new(7, 0);
+            let mut random = Random::new(7, Stream::Tests);
             let x = Points::new(d, (0..n * d).map(|_| random.normal()).collect::<Vec<_>>()).unwrap();
             let z = Points::new(d, (0..m * d).map(|_| random.normal()).collect::<Vec<_>>()).unwrap();
             let kernel = kernel::build(&"rbf,gamma=0.3".parse().unwrap(), &z, 0).unwrap();
             for shift in [0.0, 0.25] {
                 let k = Mat::from_fn(n, m, |r, i| kernel.eval(x.row(r), z.row(i)) - shift);
-                let (mut by_kernel, mut by_rows) = (Scatter::<E>::new(m), Scatter::<E>::new(m));
+                let (mut by_kernel, mut by_rows) =
+                    (Scatter::<E>::new(m, kernel.instructions()), Scatter::<E>::new(m, kernel.instructions()));
                 by_kernel.add_kernel(&Basis::new(kernel.clone(), z.clone()), &x, shift);
                 by_rows.add_rows(k.as_ref());
                 for (c, totals) in [by_kernel.into_parts(), by_rows.into_parts()] {

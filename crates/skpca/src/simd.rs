@@ -20,8 +20,11 @@ mod plain;
 #[cfg(target_arch = "x86_64")]
 mod x86;
 
+use std::fmt;
+use std::str::FromStr;
 use std::sync::OnceLock;
 
+use crate::error::{Error, Result};
 use plain::Plain;
 #[cfg(target_arch = "x86_64")]
 use std::arch::x86_64::{__m256, __m256d, __m512, __m512d};
@@ -30,8 +33,8 @@ use std::arch::x86_64::{__m256, __m256d, __m512, __m512d};
 pub(crate) trait Element: Copy + Default + Send + Sync + PartialEq + 'static {
     fn from_f64(value: f64) -> Self;
     fn to_f64(self) -> f64;
-    /// The tiles of one instruction set; sound for every `level`, because only those that the processor has exist.
-    fn tiles(level: Level) -> Tiles<Self>;
+    /// The tiles of one instruction set; sound, because only instructions that the processor has exist.
+    fn tiles(of: Instructions) -> Tiles<Self>;
     /// [`Tiles::product_panel`] that adds to 64-bit sums; `part` has room for a tile.
     fn add_product(tiles: &Tiles<Self>, columns: usize, k: &[Self], a: &[Self], part: &mut [Self], out: &mut [f64]);
 }
@@ -45,39 +48,97 @@ pub(crate) enum Inner {
     Manhattan,
 }
 
-/// An instruction set that this processor has. Only [`Level::available`] makes one, after asking the processor: whoever
-/// holds a `Level` may run its tiles.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Level(Set);
-
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Set {
-    Portable,
-    #[cfg(target_arch = "x86_64")]
-    Avx2,
-    #[cfg(target_arch = "x86_64")]
+/// Which instructions kernel values are computed with. Rounding differs between them, so the same fit has the same bits on
+/// one of them only.
+///
+/// It decides on the tiles of kernel values and their products, in which a fit spends its time. The small dense algebra around
+/// them (faer) follows the processor, and is not pinned.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Level {
+    /// The best that the machine has.
+    #[default]
+    Auto,
+    /// AVX-512 F.
     Avx512,
+    /// AVX2 with FMA.
+    Avx2,
+    /// What every machine has.
+    Portable,
 }
 
 impl Level {
-    /// Every instruction set of this machine, the best last.
-    pub(crate) fn available() -> Vec<Level> {
-        let mut levels = vec![Level(Set::Portable)];
+    /// All there are.
+    pub const ALL: [Level; 4] = [Level::Auto, Level::Avx512, Level::Avx2, Level::Portable];
+
+    /// Those that this machine has, the best first.
+    pub fn available() -> Vec<Level> {
+        Instructions::available().iter().rev().map(|found| found.0).collect()
+    }
+
+    /// The name users give.
+    pub fn name(self) -> &'static str {
+        match self {
+            Level::Auto => "auto",
+            Level::Avx512 => "avx512",
+            Level::Avx2 => "avx2",
+            Level::Portable => "portable",
+        }
+    }
+
+    /// The instructions, or an error that says which this machine has.
+    pub(crate) fn instructions(self) -> Result<Instructions> {
+        if self == Level::Auto { Ok(Instructions::best()) } else { self.among(&Instructions::available()) }
+    }
+
+    fn among(self, found: &[Instructions]) -> Result<Instructions> {
+        found.iter().copied().find(|found| found.0 == self).ok_or_else(|| {
+            let names: Vec<&str> = found.iter().map(|found| found.0.name()).collect();
+            Error::parameter("level", self, &format!("auto or what this machine has: {}", names.join(", ")))
+        })
+    }
+}
+
+impl FromStr for Level {
+    type Err = Error;
+
+    fn from_str(text: &str) -> Result<Level> {
+        Level::ALL
+            .into_iter()
+            .find(|level| level.name() == text)
+            .ok_or_else(|| Error::parameter("level", text, &Level::ALL.map(Level::name).join(" or ")))
+    }
+}
+
+impl fmt::Display for Level {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.name())
+    }
+}
+
+/// Instructions that this processor has. Only [`Instructions::available`] makes them, after asking the processor: whoever
+/// holds them may run their tiles.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Instructions(Level);
+
+impl Instructions {
+    /// All of this machine, the best last.
+    pub(crate) fn available() -> Vec<Instructions> {
+        let mut found = vec![Instructions(Level::Portable)];
         #[cfg(target_arch = "x86_64")]
         {
             if is_x86_feature_detected!("avx2") && is_x86_feature_detected!("fma") {
-                levels.push(Level(Set::Avx2));
+                found.push(Instructions(Level::Avx2));
             }
             if is_x86_feature_detected!("avx512f") {
-                levels.push(Level(Set::Avx512));
+                found.push(Instructions(Level::Avx512));
             }
         }
-        levels
+        found
     }
 
-    pub(crate) fn best() -> Level {
-        static BEST: OnceLock<Level> = OnceLock::new();
-        *BEST.get_or_init(|| *Level::available().last().expect("portable is always there"))
+    pub(crate) fn best() -> Instructions {
+        static BEST: OnceLock<Instructions> = OnceLock::new();
+        *BEST.get_or_init(|| *Instructions::available().last().expect("portable is always there"))
     }
 }
 
@@ -388,13 +449,13 @@ impl Element for f64 {
     fn add_product(tiles: &Tiles<f64>, columns: usize, k: &[f64], a: &[f64], _part: &mut [f64], out: &mut [f64]) {
         tiles.product_panel(a.len() / columns, columns, k, a, out);
     }
-    fn tiles(level: Level) -> Tiles<f64> {
-        match level.0 {
-            Set::Portable => plain_f64::TILES,
+    fn tiles(of: Instructions) -> Tiles<f64> {
+        match of.0 {
             #[cfg(target_arch = "x86_64")]
-            Set::Avx2 => avx2_f64::TILES,
+            Level::Avx2 => avx2_f64::TILES,
             #[cfg(target_arch = "x86_64")]
-            Set::Avx512 => avx512_f64::TILES,
+            Level::Avx512 => avx512_f64::TILES,
+            _ => plain_f64::TILES,
         }
     }
 }
@@ -412,13 +473,13 @@ impl Element for f32 {
         tiles.product_panel(a.len() / columns, columns, k, a, part);
         out.iter_mut().zip(part).for_each(|(sum, part)| *sum += f64::from(*part));
     }
-    fn tiles(level: Level) -> Tiles<f32> {
-        match level.0 {
-            Set::Portable => plain_f32::TILES,
+    fn tiles(of: Instructions) -> Tiles<f32> {
+        match of.0 {
             #[cfg(target_arch = "x86_64")]
-            Set::Avx2 => avx2_f32::TILES,
+            Level::Avx2 => avx2_f32::TILES,
             #[cfg(target_arch = "x86_64")]
-            Set::Avx512 => avx512_f32::TILES,
+            Level::Avx512 => avx512_f32::TILES,
+            _ => plain_f32::TILES,
         }
     }
 }
@@ -428,8 +489,23 @@ mod tests {
     use super::exp2::{LOWEST_F32, LOWEST_F64};
     use super::*;
 
+    #[test]
+    fn a_level_that_the_machine_lacks_is_refused() {
+        let found = [Instructions(Level::Portable), Instructions(Level::Avx2)];
+        assert_eq!(Level::Avx2.among(&found), Ok(found[1]));
+        let message = Level::Avx512.among(&found).unwrap_err().to_string();
+        assert_eq!(message, "level = avx512: expected auto or what this machine has: portable, avx2");
+        for level in Level::ALL {
+            let available = level == Level::Auto || Level::available().contains(&level);
+            assert_eq!(level.instructions().is_ok(), available, "{level}");
+            assert_eq!(level.name().parse(), Ok(level));
+        }
+        let message = "sse2".parse::<Level>().unwrap_err().to_string();
+        assert_eq!(message, "level = sse2: expected auto or avx512 or avx2 or portable");
+    }
+
     /// 2^t of each of these, by tiles of depth 0.
-    fn powers<E: Element>(level: Level, t: &[f64]) -> Vec<f64> {
+    fn powers<E: Element>(level: Instructions, t: &[f64]) -> Vec<f64> {
         let tiles = E::tiles(level);
         let none = vec![E::default(); tiles.points];
         let mut out = vec![E::default(); tiles.points * tiles.rows];
@@ -445,7 +521,7 @@ mod tests {
         t.chunks(tiles.rows).flat_map(each).collect()
     }
 
-    fn error_of<E: Element>(level: Level, lowest: f64) -> f64 {
+    fn error_of<E: Element>(level: Instructions, lowest: f64) -> f64 {
         let t: Vec<f64> = (0..=200_000).map(|i| E::from_f64(lowest * f64::from(i) / 200_000.0).to_f64()).collect();
         let errors = powers::<E>(level, &t).into_iter().zip(t).map(|(found, t)| (found / t.exp2() - 1.0).abs());
         errors.fold(0.0, f64::max)
@@ -453,7 +529,7 @@ mod tests {
 
     #[test]
     fn powers_of_two_are_right_to_the_last_bits() {
-        for level in Level::available() {
+        for level in Instructions::available() {
             let (double, single) = (error_of::<f64>(level, LOWEST_F64), error_of::<f32>(level, LOWEST_F32.into()));
             assert!(double < 7e-16 && single < 1.7e-7, "{level:?}: {double} {single}");
         }
@@ -462,7 +538,7 @@ mod tests {
     #[test]
     fn powers_end_at_the_smallest_normal_number() {
         let far = [-1023.0, -1e5, -1e30];
-        for level in Level::available() {
+        for level in Instructions::available() {
             assert_eq!(powers::<f64>(level, &far), [f64::MIN_POSITIVE; 3], "{level:?}");
             assert_eq!(powers::<f32>(level, &far), [f64::from(f32::MIN_POSITIVE); 3], "{level:?}");
         }

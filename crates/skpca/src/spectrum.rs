@@ -18,7 +18,7 @@ use crate::kernel::Kernel;
 use crate::kernel_matrix::{gram, trace};
 use crate::moments::Moments;
 use crate::points::Points;
-use crate::random::Random;
+use crate::random::{Random, Stream};
 use crate::rows::{Pass, Rows, fold};
 use crate::scatter::Scatter;
 use crate::watch::{Watch, check};
@@ -346,7 +346,7 @@ fn independent(
     }
     let stop = Stop { rank, residual: 0.0 };
     // Where feature space has few dimensions, a sample will span it.
-    let sample = Random::new(0, 13).sample(support.n(), SPANNING.max(10 * rank));
+    let sample = Random::new(0, Stream::SpanningSupport).sample(support.n(), SPANNING.max(10 * rank));
     if sample.len() < support.n() {
         let factor = Factor::pivoted(kernel, &support.select(&sample), stop, 0, watch)?;
         if factor.rank() == rank {
@@ -392,7 +392,7 @@ fn common_value(l: MatRef<f64>) -> f64 {
 /// The condition of `K_zz`: its trace over its smallest eigenvalue, found by inverse iteration.
 pub(crate) fn condition(l: MatRef<f64>) -> f64 {
     let trace: f64 = (0..l.nrows()).map(|i| l.row(i).squared_norm_l2()).sum();
-    let mut random = Random::new(0, 9);
+    let mut random = Random::new(0, Stream::Condition);
     let mut x = Mat::from_fn(l.nrows(), 1, |_, _| random.normal());
     let mut growth = 0.0;
     for _ in 0..8 {
@@ -433,7 +433,7 @@ impl<E: Arithmetic> Pass for Covariance<'_, E> {
     type Sum = Scatter<E>;
 
     fn zero(&self) -> Scatter<E> {
-        Scatter::new(self.basis.points().n())
+        Scatter::new(self.basis.points().n(), self.basis.kernel().instructions())
     }
 
     fn add(&self, sum: &mut Scatter<E>, x: &Points, _: usize) {
@@ -535,7 +535,7 @@ mod tests {
 
     /// Many rows in four columns and some points among them.
     fn many() -> (Points<'static>, Points<'static>) {
-        let mut random = Random::new(1, 80);
+        let mut random = Random::new(1, Stream::Tests);
         let points = Points::new(4, (0..4 * 20_000).map(|_| random.normal()).collect::<Vec<_>>()).unwrap();
         let support = points.select(&(0..SINGLE_POINTS).collect::<Vec<_>>());
         (points, support)
@@ -556,7 +556,9 @@ mod tests {
             let (single, double) = (on(1), span(usize::MAX));
             assert_eq!(single.c, on(3).c);
             assert!(single.c != double.c, "32 bits were not taken");
-            assert!((single.residual_trace - double.residual_trace).abs() < 1e-5 * double.trace);
+            // Inverting K_zz makes that much more of what 32 bits lose.
+            let lost = (single.residual_trace - double.residual_trace).abs() / double.trace;
+            assert!(lost < 5e-11 * skeleton.condition, "{lost} {}", skeleton.condition);
             let (single, double) = (single.best(5, &()).unwrap(), double.best(5, &()).unwrap());
             for (a, b) in single.values.iter().zip(&double.values) {
                 assert!((a / b - 1.0).abs() < 1e-6, "{a} {b}");

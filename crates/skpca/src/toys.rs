@@ -1,11 +1,11 @@
 //! The papers' made sets, seeded.
 
 use crate::points::Points;
-use crate::random::Random;
+use crate::random::{Random, Stream};
 
 /// Three Gaussian clusters in the plane (Schölkopf et al. 1998; Tipping 2001): 3 × 30 points, standard deviation 0.1.
 pub fn clusters(seed: u64) -> Points<'static> {
-    let mut random = Random::new(seed, 7);
+    let mut random = Random::new(seed, Stream::Clusters);
     let centres = [[-0.5, -0.2], [0.0, 0.6], [0.5, 0.0]];
     let mut values = Vec::with_capacity(180);
     for centre in centres {
@@ -18,7 +18,7 @@ pub fn clusters(seed: u64) -> Points<'static> {
 
 /// `y = x² + noise` (Wang & Tanaka 2019): 500 points, x uniform on [−1, 1], noise of standard deviation 0.2.
 pub fn parabola(seed: u64) -> Points<'static> {
-    let mut random = Random::new(seed, 8);
+    let mut random = Random::new(seed, Stream::Parabola);
     let mut values = Vec::with_capacity(1000);
     for _ in 0..500 {
         let x = 2.0 * random.uniform() - 1.0;
@@ -29,6 +29,6 @@ pub fn parabola(seed: u64) -> Points<'static> {
 
 /// Independent standard normal columns (Zhang, Wang & Ma 2010).
 pub fn normal(n: usize, d: usize, seed: u64) -> Points<'static> {
-    let mut random = Random::new(seed, 12);
+    let mut random = Random::new(seed, Stream::Normal);
     Points::new(d, (0..n * d).map(|_| random.normal()).collect::<Vec<_>>()).expect("finite by construction")
 }

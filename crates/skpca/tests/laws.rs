@@ -1,8 +1,8 @@
 //! Laws that hold for every method and every kernel of the registries. A new entry is tested by existing.
 
-use skpca::kernel::{self, KERNELS};
+use skpca::kernel::{self, Form, KERNELS};
 use skpca::method::{self, Capabilities, METHODS};
-use skpca::{Domain, Fit, Labels, Model, Points, Precision, Scaling, Spec, Study, Target, format, toys};
+use skpca::{Domain, Fit, Labels, Level, Model, Points, Precision, Scaling, Spec, Study, Target, format, toys};
 
 /// Every kernel with parameters under which it is positive semi-definite.
 fn kernels() -> Vec<Spec> {
@@ -220,6 +220,48 @@ fn one_seed_one_model_on_any_number_of_threads() {
         let (one, two) = (on(1), on(2));
         assert!(one == two, "{method} {kernel}");
         assert!(one == on(1), "{method} {kernel}");
+    }
+}
+
+/// How much the support makes of rounding: largest over smallest eigenvalue of its kernel matrix. Points that nearly depend on
+/// each other span directions that only their last digits know.
+fn condition(model: &Model) -> f64 {
+    let z = &model.parts().support;
+    let k = faer::Mat::from_fn(z.n(), z.n(), |i, j| model.kernel().eval(z.row(i), z.row(j)));
+    let values = k.self_adjoint_eigenvalues(faer::Side::Lower).unwrap();
+    values[values.len() - 1] / values[0].max(f64::EPSILON * values[values.len() - 1])
+}
+
+#[test]
+fn every_instruction_set_gives_the_same_model_but_for_rounding() {
+    let (points, others) = (toys::parabola(4), toys::parabola(5));
+    for (method, kernel) in cases() {
+        let on = |level: Level| {
+            let model = run(&Fit { level, ..wish(&method, &kernel, 12) }, &points).unwrap();
+            let scores = model.score(&others, Precision::Double).unwrap();
+            (model, scores)
+        };
+        let (auto, expected) = on(Level::Auto);
+        // Points that move end where the last digits of a gradient send them.
+        let moved = can(&method).synthetic_points;
+        let near = if moved { 1e-6 } else { 1e-9 };
+        // The worst case would be 30 times as much.
+        let near = near + f64::EPSILON * condition(&auto) / 30.0;
+        let scale = expected.iter().copied().fold(auto.parts().total_variance, f64::max);
+        for (i, level) in Level::available().into_iter().enumerate() {
+            let (model, scores) = on(level);
+            let case = format!("{method} {kernel} {level}");
+            assert_eq!(model.parts().rows, auto.parts().rows, "{case}");
+            assert_eq!(model.m(), auto.m(), "{case}");
+            assert!(i > 0 || scores == expected, "{case}: the best is what is taken by default");
+            if moved && matches!(model.kernel().form(), Form::Manhattan { .. }) {
+                // Its gradient jumps wherever two coordinates are equal: there are many maxima near to each other.
+                assert!((model.captured() / auto.captured() - 1.0).abs() < 1e-3, "{case}");
+                continue;
+            }
+            let off = scores.iter().zip(&expected).map(|(a, b)| (a - b).abs() / scale).fold(0.0, f64::max);
+            assert!(off <= near, "{case}: {off:e} {near:e}");
+        }
     }
 }
 

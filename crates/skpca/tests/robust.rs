@@ -7,7 +7,7 @@ use skpca::{Error, Fit, Model, Points, Random, Result, Scaling, Spec, Target, Wa
 
 fn gaussian(n: usize, d: usize, seed: u64) -> Points<'static> {
     // Sums of uniform numbers are near enough to normal ones.
-    let mut random = Random::new(seed, 200);
+    let mut random = Random::numbered(seed, 0);
     let mut normal = || (0..12).map(|_| random.sample(1 << 20, 1)[0] as f64 / f64::from(1 << 20)).sum::<f64>() - 6.0;
     Points::new(d, (0..n * d).map(|_| normal()).collect::<Vec<_>>()).unwrap()
 }

@@ -2,20 +2,19 @@
 
 use std::time::{Duration, Instant};
 
-use skpca::{Model, Points, Precision, Random, format};
+use skpca::{Model, Points, Precision, format};
 
 use super::quality::{self, Sample};
 use super::split::Split;
 use super::{Accuracy, Case, Cell, Data, Judged};
 use crate::failure::Failure;
+use crate::random::{Stream, random};
 
 /// Rows that a nearest neighbour is looked for among, and rows that look for one.
 pub const NEIGHBOURS: usize = 4000;
 pub const SEEKERS: usize = 2000;
 /// A class of two is the novel one where it has no more than this share of the rows.
 const RARE: f64 = 0.1;
-/// Random numbers for [`NEIGHBOURS`], a purpose that the library does not use.
-const PURPOSE: u64 = 1002;
 
 /// What a label asks of a model.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -52,7 +51,7 @@ impl<'a> Judges<'a> {
             None if split.held_out.is_empty() => (None, Vec::new()),
             None => (Some(data.points.select(&split.held_out)), class(&split.held_out)),
         };
-        let mut random = Random::new(seed, PURPOSE);
+        let mut random = random(seed, Stream::Neighbours);
         let known = random.sample(split.fitted.len(), NEIGHBOURS);
         let known: Vec<usize> = known.iter().map(|&i| split.fitted[i]).collect();
         let seekers = random.sample(points.as_ref().map_or(0, Points::n), SEEKERS);

@@ -1,7 +1,7 @@
 //! What `compare` says: a table, a sentence, a command line, and the same as JSON.
 
 use serde_json::{Map, Value, json};
-use skpca::{Fit, Model, Scaling, Spec, Target, format};
+use skpca::{Fit, Level, Model, Scaling, Spec, Target, format};
 
 use super::choice::Reason;
 use super::judges::Measure;
@@ -274,6 +274,9 @@ pub(super) fn command(arguments: &CompareArguments) -> String {
     }
     if common.quantile != Fit::default().quantile {
         say("--quantile", common.quantile.to_string());
+    }
+    if common.instructions.level != Level::Auto {
+        say("--level", common.instructions.level.to_string());
     }
     if common.seed != 0 {
         say("--seed", common.seed.to_string());

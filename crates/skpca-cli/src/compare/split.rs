@@ -1,11 +1,9 @@
 //! Which rows are fitted, and which judge.
 
-use skpca::Random;
+use crate::random::{Stream, random};
 
 /// Judges at most: enough for a standard error of half a percent.
 const MOST: usize = 10_000;
-/// A purpose of random numbers that the library does not use.
-const PURPOSE: u64 = 1001;
 
 /// Numbers of rows, both increasing.
 pub struct Split {
@@ -18,7 +16,7 @@ pub fn split(n: usize, share: f64, classes: Option<&[usize]>, seed: u64) -> Spli
     let share = share.min(MOST as f64 / n as f64);
     let mut groups = vec![Vec::new(); classes.map_or(1, |classes| classes.iter().max().map_or(0, |most| most + 1))];
     (0..n).for_each(|row| groups[classes.map_or(0, |classes| classes[row])].push(row));
-    let mut random = Random::new(seed, PURPOSE);
+    let mut random = random(seed, Stream::Split);
     let mut judges = vec![false; n];
     for group in &groups {
         let count = (share * group.len() as f64).round() as usize;

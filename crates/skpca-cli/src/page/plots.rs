@@ -1,12 +1,13 @@
 //! The pictures: which numbers go where.
 
-use skpca::{Model, Points, Precision, Random};
+use skpca::{Model, Points, Precision};
 
 use super::contour::{Grid, steps};
 use super::svg::{Axis, Plot, apart, colour, short};
 use crate::compare::{Cell, Comparison};
 use crate::failure::Failure;
 use crate::inspect::counted;
+use crate::random::{Stream, random};
 
 const WIDE: (f64, f64) = (560.0, 360.0);
 const SMALL: (f64, f64) = (340.0, 300.0);
@@ -22,8 +23,6 @@ const CONTOURS: usize = 6;
 const BINS: usize = 40;
 /// Letters of a column's name.
 const NAME: usize = 32;
-/// Random numbers for [`ROWS`], a purpose that the library does not use.
-const PURPOSE: u64 = 1003;
 
 /// Methods of the cells in the order they are drawn.
 pub fn series(cells: &[Cell]) -> Vec<String> {
@@ -167,10 +166,10 @@ pub fn scatter(model: &Model, rows: Option<&Rows>) -> Result<Plot, Failure> {
         })
     };
     let all_support = support(model)?;
-    let numbers = Random::new(0, PURPOSE).sample(all_support.n(), ROWS);
+    let numbers = random(0, Stream::Plots).sample(all_support.n(), ROWS);
     let support = all_support.select(&numbers);
     let kept = place(&support)?;
-    let shown = rows.map(|rows| Random::new(0, PURPOSE).sample(rows.points.n(), ROWS)).unwrap_or_default();
+    let shown = rows.map(|rows| random(0, Stream::Plots).sample(rows.points.n(), ROWS)).unwrap_or_default();
     let places = match rows {
         Some(rows) => place(&rows.points.select(&shown))?,
         None => Vec::new(),
@@ -227,7 +226,7 @@ pub fn contours(model: &Model, rows: Option<&Rows>) -> Result<Vec<Plot>, Failure
     let grid = Points::new(2, Grid::crossings(&xs, &ys))?;
     let features = model.transform(&grid, Precision::Double)?;
     let dots: Vec<(f64, f64)> = match rows {
-        Some(rows) => Random::new(0, PURPOSE)
+        Some(rows) => random(0, Stream::Plots)
             .sample(rows.points.n(), ROWS)
             .iter()
             .map(|&i| (rows.points.row(i)[0], rows.points.row(i)[1]))

@@ -34,6 +34,7 @@ def fit(
     scaling: str = "standard",
     quantile: float = 0.95,
     seed: int = 0,
+    level: str = "auto",
     labels: ArrayLike | None = None,
     names: Sequence[str] | None = None,
     progress: Callable[[str, float], object] | None = None,

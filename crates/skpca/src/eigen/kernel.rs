@@ -9,7 +9,7 @@ use crate::dense;
 use crate::gram::{Precision, Symmetric};
 use crate::kernel::Kernel;
 use crate::points::Points;
-use crate::random::Random;
+use crate::random::{Random, Stream};
 
 /// A kernel matrix is kept in memory up to this size, about that of a cache …
 const STORED: usize = 32 << 20;
@@ -62,7 +62,7 @@ impl<'a> KernelOperator<'a> {
             rows.select_nth_unstable_by(count, |&i, &j| sizes[j].total_cmp(&sizes[i]).then(i.cmp(&j)));
         }
         rows.truncate(count);
-        rows.extend(Random::new(0, 13).sample(self.dim(), LOOKED_AT));
+        rows.extend(Random::new(0, Stream::RoughProducts).sample(self.dim(), LOOKED_AT));
         rows.sort_unstable();
         rows.dedup();
         rows

@@ -5,12 +5,12 @@ use std::sync::Arc;
 use faer::{Mat, MatRef};
 
 use super::{BLOCK, Basis, CHUNK_DEEP, CHUNK_SHALLOW, DEPTH, Precision, Weights};
-use crate::kernel::conformal::{Conformal, Stretch};
+use crate::kernel::conformal::Conformal;
 use crate::kernel::cosine::inverse_norm;
 use crate::kernel::rbf::Rbf;
-use crate::kernel::{Form, Kernel, Outer};
+use crate::kernel::{Form, Kernel, Outer, pinned};
 use crate::points::Points;
-use crate::simd::{Element, Inner, Level, Tiles};
+use crate::simd::{Element, Inner, Instructions, Tiles};
 
 /// How rows become packed coordinates: the table in the module's head.
 pub struct Coordinates {
@@ -29,7 +29,7 @@ pub struct Coordinates {
 
 /// f of each of these points.
 pub fn stretches(kernel: &Conformal, points: &Points) -> Vec<f64> {
-    Stretched::new(&kernel.stretch, Level::best()).of(points)
+    Stretched::new(kernel).of(points)
 }
 
 /// The factor f of a conformal kernel, as a product of its own.
@@ -40,10 +40,10 @@ pub struct Stretched {
 }
 
 impl Stretched {
-    pub fn new(stretch: &Stretch, level: Level) -> Box<Stretched> {
-        let means = vec![0.0; stretch.weights.len()];
-        let bumps = Arc::new(Rbf { gamma: stretch.delta });
-        let basis = Basis::at_level(bumps, stretch.vectors.clone(), means, level);
+    pub fn new(kernel: &Conformal) -> Box<Stretched> {
+        let stretch = &kernel.stretch;
+        let bumps = pinned(Arc::new(Rbf { gamma: stretch.delta }), kernel.instructions());
+        let basis = Basis::new(bumps, stretch.vectors.clone());
         let weights = basis.weights(Mat::from_fn(stretch.weights.len(), 1, |n, _| stretch.weights[n]));
         Box::new(Stretched { constant: stretch.constant, basis, weights })
     }
@@ -55,10 +55,10 @@ impl Stretched {
 }
 
 impl Coordinates {
-    pub fn new(kernel: &dyn Kernel, points: &Points, level: Level) -> Coordinates {
+    pub fn new(kernel: &dyn Kernel, points: &Points) -> Coordinates {
         use std::f64::consts::LOG2_E;
         let form = kernel.form();
-        let stretch = kernel.conformal().map(|kernel| Stretched::new(&kernel.stretch, level));
+        let stretch = kernel.conformal().map(Stretched::new);
         let finished = stretch.is_none() && !matches!(form, Form::Dot { outer: Outer::Power(_) | Outer::Tanh, .. });
         let plain = Coordinates {
             form,
@@ -142,8 +142,8 @@ pub struct Chunk<E> {
 }
 
 impl<E: Element> Packed<E> {
-    pub fn new(coordinates: &Coordinates, points: &Points, means: &[f64], level: Level) -> Packed<E> {
-        let tiles = E::tiles(level);
+    pub fn new(coordinates: &Coordinates, points: &Points, means: &[f64], instructions: Instructions) -> Packed<E> {
+        let tiles = E::tiles(instructions);
         let d = points.d();
         let chunk = if d <= DEPTH { CHUNK_SHALLOW } else { CHUNK_DEEP };
         let chunks = (0..points.n())

@@ -297,11 +297,11 @@ fn total<'a, E: Arithmetic>(mut lists: impl Iterator<Item = &'a Vec<Vec<E>>>) ->
 mod tests {
     use super::*;
     use crate::kernel::{self, KERNELS};
-    use crate::random::Random;
+    use crate::random::{Random, Stream};
     use crate::spec::Spec;
 
     fn normal(count: usize) -> Vec<f64> {
-        let mut random = Random::new(8, count as u64);
+        let mut random = Random::new(count as u64, Stream::Tests);
         (0..count).map(|_| random.normal()).collect()
     }
 

@@ -13,7 +13,7 @@ use serde_json::Value;
 
 use crate::error::{Error, Result};
 use crate::points::Points;
-use crate::random::Random;
+use crate::random::{Random, Stream};
 use crate::rows::{Pass, Rows, fold};
 use crate::spec::Fields;
 
@@ -90,7 +90,7 @@ impl Bandwidth<'_> {
             let pairs: Vec<(usize, usize)> = (0..n).flat_map(|i| (0..i).map(move |j| (i, j))).collect();
             return Ok(pairs.into_par_iter().map(|(i, j)| distance.between(all.row(i), all.row(j))).collect());
         }
-        let mut random = Random::new(self.seed, 1);
+        let mut random = Random::new(self.seed, Stream::Bandwidth);
         let mut pair = || {
             let (i, j) = (random.below(n), random.below(n - 1));
             [i, if j < i { j } else { j + 1 }]
@@ -206,7 +206,7 @@ mod tests {
 
     #[test]
     fn a_sample_of_pairs_is_near_the_whole() {
-        let mut random = Random::new(5, 0);
+        let mut random = Random::new(5, Stream::Tests);
         let values: Vec<f64> = (0..3000).map(|_| random.normal()).collect();
         let sampled = gamma(values, "median", Distance::Squared).unwrap();
         // Median of 2χ²₁ is 0.9099.

@@ -10,6 +10,7 @@ use super::{Capabilities, Entry, Form, KERNELS, Kernel, entry};
 use crate::error::{Error, Result};
 use crate::parameter::{DefaultValue, Domain, Parameter, Range};
 use crate::points::Points;
+use crate::simd::Instructions;
 use crate::spec::{Fields, Spec};
 
 /// What is added to the scatter within classes, as a share of its mean, by default.
@@ -130,6 +131,10 @@ impl Kernel for Conformal {
 
     fn form(&self) -> Form {
         self.base.form()
+    }
+
+    fn instructions(&self) -> Instructions {
+        self.base.instructions()
     }
 
     fn conformal(&self) -> Option<&Conformal> {

@@ -9,6 +9,7 @@ pub(crate) mod cosine;
 mod laplacian;
 mod linear;
 mod parameters;
+mod pinned;
 mod polynomial;
 pub(crate) mod rbf;
 mod sigmoid;
@@ -21,10 +22,12 @@ use serde_json::{Value, json};
 pub use bandwidth::Bandwidth;
 pub(crate) use bandwidth::Distance;
 pub use conformal::Conformal;
+pub(crate) use pinned::pinned;
 
 use crate::error::{Error, Result};
 use crate::parameter::{self, Parameter};
 use crate::points::Points;
+use crate::simd::Instructions;
 use crate::spec::{Fields, Spec};
 
 /// A symmetric function of two points, `k(x, z) = φ(x)·φ(z)`.
@@ -54,6 +57,12 @@ pub trait Kernel: Debug + Send + Sync {
     /// What [`Kernel::form`] leaves out: the factor of a conformal kernel.
     fn conformal(&self) -> Option<&Conformal> {
         None
+    }
+
+    /// What blocks of its values are computed with: the best there is, unless a fit is pinned to something else
+    /// ([`Fit::level`](crate::Fit)).
+    fn instructions(&self) -> Instructions {
+        Instructions::best()
     }
 
     /// Whether kernel matrices are positive semi-definite, whatever the points.

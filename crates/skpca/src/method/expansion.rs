@@ -34,7 +34,7 @@ use crate::gram::stretches;
 use crate::kernel::{Form, Kernel};
 use crate::kernel_matrix::diagonal;
 use crate::points::Points;
-use crate::random::Random;
+use crate::random::{Random, Stream};
 use crate::report::ABOVE_ONE;
 use crate::report::Report;
 use crate::spec::Spec;
@@ -193,7 +193,7 @@ impl<'a> Path<'a> {
         let least = ROWS_A_POINT * task.support();
         let rows = match method.rows == ROWS && least <= ROWS {
             true => task.reference()?.rows.clone(),
-            false => Random::new(task.seed, 19).sample(task.n(), method.rows.max(least)),
+            false => Random::new(task.seed, Stream::ExpansionRows).sample(task.n(), method.rows.max(least)),
         };
         let x = task.rows.gather(&rows)?;
         let plane = match task.kernel.form() {
@@ -230,7 +230,7 @@ impl<'a> Path<'a> {
             now = everywhere;
             end = self.climb(&mut now, Until::Settled(RISE))?;
         }
-        let mut random = Random::new(self.task.seed, 20);
+        let mut random = Random::new(self.task.seed, Stream::ExpansionCentres);
         for _ in 0..self.method.restarts {
             let Some(mut other) = self.start_inside(kmeans::centres(self.problem.rows(), m, &mut random), m) else {
                 continue;
@@ -355,7 +355,7 @@ impl<'a> Path<'a> {
 
     /// From centres of the rows, one point fewer, as often as asked for.
     fn restarted(&self, mut now: Climber, goal: f64) -> Result<(Climber, bool)> {
-        let mut random = Random::new(self.task.seed, 20);
+        let mut random = Random::new(self.task.seed, Stream::ExpansionCentres);
         for _ in 0..self.method.restarts {
             if now.m() == 1 {
                 break;

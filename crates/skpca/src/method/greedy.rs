@@ -27,7 +27,7 @@ use crate::factor::Factor;
 use crate::gradient::Anchors;
 use crate::kernel_matrix::{diagonal, gram};
 use crate::points::Points;
-use crate::random::Random;
+use crate::random::{Random, Stream};
 use crate::reference::{Leading, Reference};
 use crate::report::Report;
 use crate::spec::Spec;
@@ -41,6 +41,10 @@ pub(super) const CANDIDATES_A_POINT: usize = 10;
 const SPANNED: f64 = 1e-9;
 /// An exchange pays when it gains this share more.
 const PAYS: f64 = 1e-6;
+/// Gains are equal that differ by less than this share, or by less than this share of the largest eigenvalue: on symmetric tables, or where
+/// nothing is left to gain, rounding would choose.
+const TIED: f64 = 1e-9;
+const ROUNDING: f64 = 1e-12;
 /// Eigenvalues are looked for to this share of the largest.
 const DIGITS: f64 = 1e-10;
 /// Columns of the kernel matrix that are made together, …
@@ -231,7 +235,7 @@ impl<'a> Choice<'a> {
         passes: usize,
     ) -> Choice<'a> {
         let most = CANDIDATES.max(CANDIDATES_A_POINT * task.support());
-        let candidates = Random::new(task.seed, 15).sample(factor.n(), most);
+        let candidates = Random::new(task.seed, Stream::GreedyCandidates).sample(factor.n(), most);
         let atoms = factor.rows_of(&candidates);
         let lengths = (0..atoms.nrows()).map(|i| atoms.row(i).squared_norm_l2()).collect();
         let (along, weights) = (atoms.as_ref().subcols(0, counting).to_owned(), values[..counting].to_vec());
@@ -377,7 +381,7 @@ impl<'a> Choice<'a> {
         let quotient = |(sum, (left, all)): (&f64, (&f64, &f64))| if *left > SPANNED * all { sum / left } else { -1.0 };
         let traces = sums.iter().zip(left).map(quotient).collect();
         let ritz = self.top.map(|q| Ritz::new(&self.weights, &self.along, basis().as_ref(), q)).transpose()?;
-        Ok(Gains { lengths, traces, ritz })
+        Ok(Gains { lengths, traces, ritz, rounding: ROUNDING * self.weights[0] })
     }
 
     /// Exchanges points while that helps.
@@ -420,7 +424,7 @@ impl<'a> Choice<'a> {
         let lengths = span.rest.lengths.iter().zip(&a).map(|(length, a)| length + a * a).collect();
         let gains = self.gains(sums, lengths, || span.without(&h))?;
         let (best, gain) = gains.best();
-        if gain <= (1.0 + PAYS) * gains.of(chosen[at]) || chosen.contains(&best) {
+        if gain <= (1.0 + PAYS) * gains.of(chosen[at]) + gains.rounding || chosen.contains(&best) {
             return Ok(None);
         }
         let mut next = chosen.to_vec();
@@ -703,6 +707,8 @@ struct Gains {
     /// `gᵀTg / ‖g‖²`; −1 of rows that are spanned.
     traces: Vec<f64>,
     ritz: Option<Ritz>,
+    /// Differences below this say nothing.
+    rounding: f64,
 }
 
 impl Gains {
@@ -716,8 +722,11 @@ impl Gains {
     /// The row that gains most, the first of equal ones, and its gain.
     fn best(&self) -> (usize, f64) {
         if self.ritz.is_none() {
-            let larger = |best: (usize, f64), (i, &gain): (usize, &f64)| if gain > best.1 { (i, gain) } else { best };
-            return self.traces.iter().enumerate().fold((0, f64::NEG_INFINITY), larger);
+            let most = self.traces.iter().copied().fold(f64::NEG_INFINITY, f64::max);
+            // Rows that are spanned gain −1.
+            let least = if most < 0.0 { most } else { (most - self.rounding.max(TIED * most)).max(0.0) };
+            let first = self.traces.iter().position(|gain| *gain >= least).unwrap_or(0);
+            return (first, self.traces[first]);
         }
         let mut order: Vec<usize> = (0..self.traces.len()).collect();
         order.sort_by(|&i, &j| self.traces[j].total_cmp(&self.traces[i]));

@@ -72,13 +72,14 @@ fn squared(a: &[f64], b: &[f64]) -> f64 {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::random::Stream;
     use crate::toys;
 
     #[test]
     fn three_clusters_have_three_centres() {
         let points = toys::clusters(0);
         let found = |seed: u64| {
-            let centres = centres(&points, 3, &mut Random::new(seed, 0));
+            let centres = centres(&points, 3, &mut Random::new(seed, Stream::Tests));
             let mean = |class: usize| points.slice(30 * class..30 * (class + 1)).mean();
             (0..3).all(|class| closest(&mean(class), &centres).1 < 1e-20)
         };
@@ -90,7 +91,7 @@ mod tests {
     #[test]
     fn there_are_no_more_centres_than_distinct_rows() {
         let points = Points::new(2, vec![0.1, 0.3, 0.1, 0.3, 0.1, 0.5, 0.1, 0.5]).unwrap();
-        let centres = centres(&points, 3, &mut Random::new(0, 0));
+        let centres = centres(&points, 3, &mut Random::new(0, Stream::Tests));
         assert_eq!(centres.n(), 2);
         // The first column is the same everywhere and stays so, bit for bit.
         assert!(centres.rows().all(|row| row[0] == 0.1));

@@ -19,7 +19,7 @@ use crate::eigen::{Accuracy, top};
 use crate::error::Result;
 use crate::factor::{Factor, Stop};
 use crate::kernel::Kernel;
-use crate::random::Random;
+use crate::random::{Random, Stream};
 use crate::reference::Reference;
 use crate::report::Report;
 use crate::rows::Rows;
@@ -70,7 +70,8 @@ impl Method for Landmarks {
 
 /// `m` pivots (fewer if the rank is lower), increasing.
 fn pivots(kernel: &Arc<dyn Kernel>, rows: &dyn Rows, m: usize, seed: u64, watch: &dyn Watch) -> Result<Vec<usize>> {
-    let candidates = Random::new(seed, 4).sample(rows.n(), CANDIDATES.max(CANDIDATES_A_PIVOT * m));
+    let candidates =
+        Random::new(seed, Stream::LandmarkCandidates).sample(rows.n(), CANDIDATES.max(CANDIDATES_A_PIVOT * m));
     let stop = Stop { rank: m, residual: 0.0 };
     let factor = Factor::pivoted(kernel, &rows.gather(&candidates)?, stop, seed, watch)?;
     let mut pivots: Vec<usize> = factor.pivots.iter().map(|&i| candidates[i]).collect();
@@ -98,8 +99,8 @@ fn better(task: &Task, m: usize) -> Result<(Vec<usize>, Skeleton)> {
         let all = skeleton(&pivots)?;
         return Ok((pivots, all));
     }
-    let uniform = Random::new(seed, 10).sample(n, pivots.len());
-    let sample = table.gather(&Random::new(seed, 11).sample(n, JUDGES.max(JUDGES_A_POINT * m)))?;
+    let uniform = Random::new(seed, Stream::UniformLandmarks).sample(n, pivots.len());
+    let sample = table.gather(&Random::new(seed, Stream::LandmarkJudges).sample(n, JUDGES.max(JUDGES_A_POINT * m)))?;
     let judged = |rows: Vec<usize>| -> Result<(f64, (Vec<usize>, Skeleton))> {
         let skeleton = skeleton(&rows)?;
         Ok((roughly_captured(&skeleton, &sample, q, center, watch)?, (rows, skeleton)))

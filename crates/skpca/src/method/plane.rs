@@ -13,7 +13,7 @@ use faer::{Mat, MatRef};
 use crate::dense;
 use crate::eigen::orthonormal;
 use crate::points::Points;
-use crate::random::Random;
+use crate::random::{Random, Stream};
 
 /// From this many columns on …
 const WIDE: usize = 512;
@@ -34,7 +34,7 @@ impl Plane {
         }
         let centre = x.mean();
         let rows = centred(x, &centre);
-        let mut random = Random::new(seed, 23);
+        let mut random = Random::new(seed, Stream::Plane);
         let sketch = Mat::from_fn(x.n(), AXES.min(x.n()), |_, _| random.normal());
         let first = orthonormal(dense::product(rows.transpose(), sketch.as_ref()), None);
         let along = dense::product(rows.as_ref(), first.as_ref());

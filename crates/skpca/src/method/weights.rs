@@ -23,7 +23,7 @@ use crate::blocks;
 use crate::dense;
 use crate::error::Result;
 use crate::factor::Factor;
-use crate::random::Random;
+use crate::random::{Random, Stream};
 use crate::watch::{Watch, check};
 
 /// ρ − 1 of the active points at which Newton stops, at first …
@@ -295,7 +295,7 @@ impl<'a> Problem<'a> {
     fn sample(&self) -> Option<Arc<Near>> {
         let n = self.factor.n();
         (n > 2 * NEAREST).then(|| {
-            let rows = Random::new(0, 14).sample(n, NEAREST);
+            let rows = Random::new(0, Stream::NearRows).sample(n, NEAREST);
             Arc::new(Near { atoms: self.factor.rows_of(&rows), rows })
         })
     }

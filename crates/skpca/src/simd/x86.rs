@@ -1,4 +1,4 @@
-//! Vectors of AVX2 and AVX-512.
+//! Vectors of AVX2 and AVX-512. Whoever calls has the instruction set enabled: see [`Vector`].
 
 use std::arch::x86_64::*;
 
@@ -42,30 +42,37 @@ macro_rules! vector {
             const LANES: usize = $lanes;
             #[inline(always)]
             unsafe fn splat(value: $element) -> Self {
+                // SAFETY: the instruction set is enabled.
                 unsafe { $op::splat(value) }
             }
             #[inline(always)]
             unsafe fn load(from: *const $element) -> Self {
+                // SAFETY: the instruction set is enabled, and the caller has a vector of values there.
                 unsafe { $op::load(from) }
             }
             #[inline(always)]
             unsafe fn store(self, to: *mut $element) {
+                // SAFETY: the instruction set is enabled, and the caller has room for a vector there.
                 unsafe { $op::store(to, self) }
             }
             #[inline(always)]
             unsafe fn add(self, other: Self) -> Self {
+                // SAFETY: the instruction set is enabled.
                 unsafe { $op::add(self, other) }
             }
             #[inline(always)]
             unsafe fn sub(self, other: Self) -> Self {
+                // SAFETY: the instruction set is enabled.
                 unsafe { $op::sub(self, other) }
             }
             #[inline(always)]
             unsafe fn fma(self, b: Self, c: Self) -> Self {
+                // SAFETY: the instruction set is enabled.
                 unsafe { $op::fma(self, b, c) }
             }
             #[inline(always)]
             unsafe fn minus_distance(self, a: Self, b: Self) -> Self {
+                // SAFETY: the instruction set is enabled.
                 unsafe { $op::sub(self, $op::max($op::sub(a, b), $op::sub(b, a))) }
             }
         }
@@ -85,6 +92,7 @@ macro_rules! by_polynomial {
             unsafe fn constants() -> Self::Constants {
                 // Hidden from the compiler, which would otherwise spread each number anew for every use.
                 let (poly, lowest, round) = std::hint::black_box(&($poly, $lowest, $round));
+                // SAFETY: the instruction set is enabled.
                 unsafe { (poly.map(|c| $op::splat(c)), $op::splat(*lowest), $op::splat(*round)) }
             }
             #[inline(always)]
@@ -92,6 +100,7 @@ macro_rules! by_polynomial {
                 t: [[Self; RV]; G],
                 (poly, lowest, round): &Self::Constants,
             ) -> [[Self; RV]; G] {
+                // SAFETY: the instruction set is enabled.
                 unsafe {
                     let mut n = t;
                     let mut p = t;
@@ -134,6 +143,7 @@ impl Exp2 for __m512d {
     unsafe fn constants() -> Self::Constants {
         // Hidden from the compiler, as above.
         let (table, poly, lowest, round) = std::hint::black_box(&(TABLE_F64, NEAR_F64, LOWEST_F64, ROUND_F64 / 16.0));
+        // SAFETY: the instruction set is enabled, and the table fills two vectors.
         unsafe {
             let table = [double_8::load(table.as_ptr()), double_8::load(table.as_ptr().add(8))];
             (table, poly.map(|c| double_8::splat(c)), double_8::splat(*lowest), double_8::splat(*round))
@@ -144,6 +154,7 @@ impl Exp2 for __m512d {
         mut t: [[Self; RV]; G],
         (table, poly, lowest, round): &Self::Constants,
     ) -> [[Self; RV]; G] {
+        // SAFETY: the instruction set is enabled.
         unsafe {
             for t in t.as_flattened_mut() {
                 *t = double_8::max(*t, *lowest);

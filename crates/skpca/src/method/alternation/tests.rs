@@ -3,7 +3,7 @@ use crate::eigen::{self, top};
 use crate::factor::{Factor, Stop};
 use crate::method::space::{FactorSpace, KernelSpace};
 use crate::points::Points;
-use crate::random::Random;
+use crate::random::{Random, Stream};
 use crate::spec::Spec;
 use crate::toys;
 
@@ -80,7 +80,7 @@ fn watched_rows_pull_most_or_are_spread_over_all_that_may_join() {
 /// The kernel matrix as its own factor, against the whole factor of the same rows.
 #[test]
 fn they_are_so_without_a_factor() {
-    let mut random = Random::new(0, 78);
+    let mut random = Random::new(0, Stream::Tests);
     let points = Points::new(8, (0..150 * 8).map(|_| random.normal()).collect::<Vec<_>>()).unwrap();
     let kernel = crate::kernel::build(&Spec::new("rbf"), &points, 0).unwrap();
     let factor = Factor::exact(&kernel, &points, &()).unwrap();

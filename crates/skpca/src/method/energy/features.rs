@@ -15,7 +15,7 @@ use crate::factor::{FLOOR, captured_by_range};
 use crate::kernel_matrix::diagonal;
 use crate::moments::{Moments, scatter_about};
 use crate::points::Points;
-use crate::random::Random;
+use crate::random::{Random, Stream};
 use crate::reference::Reference;
 use crate::scatter::Scatter;
 use crate::spectrum::{Expansion, SPANNING, Skeleton};
@@ -78,7 +78,7 @@ impl<'a> Features<'a> {
         let sum = blocks::watched_sum(
             rows.len(),
             (watch, "energy"),
-            || Scatter::<f64>::new(mean.len()),
+            || Scatter::<f64>::new(mean.len(), factor.instructions()),
             |sum, part| {
                 let mut f = factor.rows_of(&rows[part]);
                 mean.iter().enumerate().for_each(|(k, mean)| f.col_mut(k).iter_mut().for_each(|v| *v -= mean));
@@ -134,7 +134,7 @@ impl<'a> Features<'a> {
 /// No copy of the rows is made.
 fn spanning(task: &Task, points: &Points, rows: &[usize]) -> Result<(Vec<usize>, Skeleton)> {
     let d = points.d();
-    let mut chosen = Random::new(0, 13).sample(rows.len(), SPANNING.max(10 * d));
+    let mut chosen = Random::new(0, Stream::SpanningRows).sample(rows.len(), SPANNING.max(10 * d));
     let mut rank = 0;
     loop {
         let support: Vec<usize> = chosen.iter().map(|&i| rows[i]).collect();

@@ -1,0 +1,92 @@
+//! A kernel whose values are computed with given instructions.
+//!
+//! The level of a fit goes with its kernel, because whatever computes kernel values has the kernel: no sum can be made with
+//! other instructions by forgetting to pass them on, and no thread has to be told (docs/decisions/0025).
+
+use std::sync::Arc;
+
+use super::{Conformal, Form, Kernel};
+use crate::simd::Instructions;
+use crate::spec::Spec;
+
+/// The same kernel with values by `instructions`.
+pub(crate) fn pinned(kernel: Arc<dyn Kernel>, instructions: Instructions) -> Arc<dyn Kernel> {
+    if kernel.instructions() == instructions {
+        return kernel;
+    }
+    match kernel.conformal() {
+        Some(Conformal { base, stretch }) => {
+            Arc::new(Conformal { base: pinned(base.clone(), instructions), stretch: stretch.clone() })
+        }
+        None => Arc::new(Pinned { kernel, instructions }),
+    }
+}
+
+#[derive(Debug)]
+struct Pinned {
+    kernel: Arc<dyn Kernel>,
+    instructions: Instructions,
+}
+
+impl Kernel for Pinned {
+    fn eval(&self, x: &[f64], z: &[f64]) -> f64 {
+        self.kernel.eval(x, z)
+    }
+
+    fn form(&self) -> Form {
+        self.kernel.form()
+    }
+
+    fn spec(&self) -> Spec {
+        self.kernel.spec()
+    }
+
+    fn add_gradient(&self, z: &[f64], x: &[f64], weight: f64, out: &mut [f64]) {
+        self.kernel.add_gradient(z, x, weight, out);
+    }
+
+    fn rank(&self, d: usize) -> usize {
+        self.kernel.rank(d)
+    }
+
+    fn width(&self) -> Option<usize> {
+        self.kernel.width()
+    }
+
+    fn instructions(&self) -> Instructions {
+        self.instructions
+    }
+
+    fn positive_semidefinite(&self) -> bool {
+        self.kernel.positive_semidefinite()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::kernel::KERNELS;
+    use crate::points::Points;
+
+    #[test]
+    fn a_pinned_kernel_is_the_same_kernel() {
+        let points = Points::new(2, vec![0.0, 1.0, 2.0, 0.5, 1.0, 3.0]).unwrap();
+        let (x, z) = (points.row(0), points.row(1));
+        for instructions in Instructions::available() {
+            for entry in KERNELS {
+                let kernel = entry.example(&points);
+                let pinned = pinned(kernel.clone(), instructions);
+                assert_eq!(pinned.instructions(), instructions, "{}", entry.name);
+                let known = |k: &dyn Kernel| {
+                    let mut gradient = [0.0; 2];
+                    k.add_gradient(z, x, 1.5, &mut gradient);
+                    let conformal =
+                        k.conformal().map(|k| (k.base.instructions() == k.instructions(), k.stretch.clone()));
+                    let flags = (k.is_linear(), k.bounded(), k.positive_semidefinite());
+                    (k.eval(x, z), gradient, k.form(), k.spec(), k.rank(2), k.width(), conformal, flags)
+                };
+                assert_eq!(known(pinned.as_ref()), known(kernel.as_ref()), "{}", entry.name);
+            }
+        }
+    }
+}
