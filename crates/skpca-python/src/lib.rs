@@ -145,8 +145,8 @@ impl Model {
         arrays.set_item("support", rows(py, parts.support.values().to_vec(), parts.support.d())?)?;
         arrays.set_item("coefficients", matrix(&parts.coefficients))?;
         let vectors = [
-            ("means", &parts.means),
-            ("mean", &parts.mean),
+            ("mu", &parts.mu),
+            ("beta", &parts.beta),
             ("variances", &parts.variances),
             ("shift", &parts.columns.shift),
             ("scale", &parts.columns.scale),

@@ -29,16 +29,16 @@ use crate::report::Report;
 use crate::request::Request;
 use crate::spec::Spec;
 
-/// The version written; older ones would be read, newer ones are refused.
-pub const VERSION: u64 = 1;
+/// The version written; older ones are read, newer ones refused. Version 1 had other names for μ and β.
+pub const VERSION: u64 = 2;
 const KEY: &str = "skpca";
 /// Tensors of a model, besides …
 const TENSORS: [&str; 12] = [
     "axes",
+    "beta",
     "coefficients",
     "frame",
-    "mean",
-    "means",
+    "mu",
     "rows",
     "scale",
     "scores",
@@ -47,6 +47,9 @@ const TENSORS: [&str; 12] = [
     "support",
     "variances",
 ];
+/// … what version 1 called β and μ, and …
+const BETA: &str = "mean";
+const MU: &str = "means";
 /// … the lists among the kernel's parameters, whose names begin with this.
 const KERNEL: &str = "kernel.";
 /// A header holds names and parameters: a larger one is not ours.
@@ -116,7 +119,7 @@ fn take(from: &mut impl Read, count: u64, bytes: &mut Vec<u8>) -> Result<()> {
 
 /// Whether a tensor of this name is ours.
 fn is_known(name: &str) -> bool {
-    TENSORS.contains(&name) || name.starts_with(KERNEL)
+    TENSORS.contains(&name) || [BETA, MU].contains(&name) || name.starts_with(KERNEL)
 }
 
 fn from_bytes(bytes: &[u8], header: &Metadata) -> Result<Model> {
@@ -131,8 +134,9 @@ fn from_bytes(bytes: &[u8], header: &Metadata) -> Result<Model> {
     let json: Value = serde_json::from_str(text).map_err(|e| Error::file(format!("its skpca entry: {e}")))?;
     // The version first: a newer one may have another checksum.
     let version = json["version"].as_u64().ok_or_else(|| Error::file("it has no version"))?;
-    if version != VERSION {
-        return Err(Error::file(format!("it has format version {version}, this program reads {VERSION}")));
+    if !(1..=VERSION).contains(&version) {
+        let known = format!("this program reads 1 to {VERSION}");
+        return Err(Error::file(format!("it has format version {version}, {known}")));
     }
     let mut views = file.tensors();
     views.sort_by(|a, b| a.0.cmp(&b.0));
@@ -191,8 +195,8 @@ fn tensors(parts: &Parts) -> Vec<Tensor> {
     };
     let mut all = vec![
         matrix("coefficients", &parts.coefficients),
-        vector("mean", &parts.mean),
-        vector("means", &parts.means),
+        vector("beta", &parts.beta),
+        vector("mu", &parts.mu),
         vector("scale", &parts.columns.scale),
         vector("scores", &parts.scores.values),
         counts("scores_above", &parts.scores.above),
@@ -290,8 +294,8 @@ impl Reader<'_> {
             coefficients: Mat::from_fn(m, q, |i, k| coefficients[i * q + k]),
             frame: self.optional("frame")?,
             density: self.density()?,
-            means: self.vector("means")?,
-            mean: self.vector("mean")?,
+            mu: self.vector(self.name("mu", MU))?,
+            beta: self.vector(self.name("beta", BETA))?,
             variances: self.vector("variances")?,
             center: self.json["center"].as_bool().ok_or_else(|| wrong("center"))?,
             n: self.whole("n")?,
@@ -321,6 +325,11 @@ impl Reader<'_> {
             }
         }
         Ok(kernel)
+    }
+
+    /// The name of a tensor in this file's version.
+    fn name(&self, now: &'static str, in_version_1: &'static str) -> &'static str {
+        if self.json["version"] == 1 { in_version_1 } else { now }
     }
 
     fn optional(&self, name: &str) -> Result<Option<Mat<f64>>> {
@@ -508,6 +517,18 @@ mod tests {
     }
 
     #[test]
+    fn files_of_version_1_are_read() {
+        let old = forged(|json, list| {
+            json["version"] = json!(1);
+            tensor(list, "mu").name = MU.into();
+            tensor(list, "beta").name = BETA.into();
+        });
+        assert_eq!(read(&old[..]).unwrap().parts(), model().parts());
+        let mixed = forged(|json, _| json["version"] = json!(1));
+        assert!(read(&mixed[..]).err().unwrap().to_string().contains("it has no tensor"));
+    }
+
+    #[test]
     fn a_kernel_with_lists_comes_back_and_forged_lists_are_refused() {
         let points = toys::clusters(0);
         let kernel = Spec::new("conformal")
@@ -600,16 +621,16 @@ mod tests {
     #[test]
     fn what_passes_the_checksum_is_still_not_trusted() {
         let cases: [(&str, Vec<u8>); 12] = [
-            ("it has format version 2, this program reads 1", forged(|json, _| json["version"] = json!(2))),
+            ("it has format version 3, this program reads 1 to 2", forged(|json, _| json["version"] = json!(3))),
             ("it has no version", forged(|json, _| json["version"] = Value::Null)),
             (
                 "a value is not finite",
-                forged(|_, list| tensor(list, "means").bytes[..8].copy_from_slice(&f64::NAN.to_le_bytes())),
+                forged(|_, list| tensor(list, "mu").bytes[..8].copy_from_slice(&f64::NAN.to_le_bytes())),
             ),
-            ("it has no tensor 'mean'", forged(|_, list| list.retain(|t| t.name != "mean"))),
+            ("it has no tensor 'beta'", forged(|_, list| list.retain(|t| t.name != "beta"))),
             (
                 "tensor 'mean' is not of type F64 in 1 dimensions",
-                forged(|_, list| tensor(list, "mean").shape = vec![3, 1]),
+                forged(|_, list| tensor(list, "beta").shape = vec![3, 1]),
             ),
             (
                 "tensor 'rows' is not of type U64 in 1 dimensions",
@@ -619,9 +640,9 @@ mod tests {
             (
                 "means has 2 entries, expected 3",
                 forged(|_, list| {
-                    let means = tensor(list, "means");
-                    means.shape = vec![2];
-                    means.bytes.truncate(16);
+                    let mu = tensor(list, "mu");
+                    mu.shape = vec![2];
+                    mu.bytes.truncate(16);
                 }),
             ),
             ("a column's scale is not positive", forged(|_, list| tensor(list, "scale").bytes.fill(0))),
@@ -649,7 +670,7 @@ mod tests {
             let coefficients = tensor(list, "coefficients");
             coefficients.bytes = coefficients.bytes.as_chunks::<8>().0.iter().flat_map(doubled).collect();
         });
-        let beta = forged(|_, list| tensor(list, "mean").bytes.fill(0));
+        let beta = forged(|_, list| tensor(list, "beta").bytes.fill(0));
         let stranger = forged(|_, list| {
             list.push(Tensor { name: "more".into(), dtype: Dtype::F64, shape: vec![0], bytes: vec![] });
         });

@@ -47,9 +47,9 @@ pub struct Parts {
     /// The Gaussian that the method fitted, where it did.
     pub density: Option<Density>,
     /// μ: mean kernel value of each support point over the training data; zero if not centred.
-    pub means: Vec<f64>,
+    pub mu: Vec<f64>,
     /// β: the mean projected on the support.
-    pub mean: Vec<f64>,
+    pub beta: Vec<f64>,
     /// Variance along each component, per row.
     pub variances: Vec<f64>,
     /// Variance in the span of the components, per row.
@@ -117,15 +117,15 @@ impl Model {
             let d = parts.support.d();
             return Err(Error::file(format!("its kernel is for {width} columns, its support has {d}")));
         }
-        let basis = Basis::centred(kernel, parts.support.clone(), parts.means.clone());
+        let basis = Basis::centred(kernel, parts.support.clone(), parts.mu.clone());
         Ok(Model::packed(basis, parts))
     }
 
     /// The same of parts that were [checked](Parts::check), where the support is packed already, centred.
     pub(crate) fn packed(basis: Basis, parts: Parts) -> Model {
         let features = basis.weights(parts.coefficients.clone());
-        let novelty = basis.weights(with_beta(&parts.coefficients, &parts.mean));
-        let mean_norm = dense::dot(&parts.means, &parts.mean);
+        let novelty = basis.weights(with_beta(&parts.coefficients, &parts.beta));
+        let mean_norm = dense::dot(&parts.mu, &parts.beta);
         let loss = Loss::of_32_bits(basis.kernel().as_ref(), &parts);
         Model { parts, basis, features, novelty, mean_norm, loss }
     }
@@ -138,14 +138,14 @@ impl Model {
             return Ok(());
         }
         let products = self.basis.product(&parts.support, &self.novelty, Precision::Double);
-        let beta = Mat::from_fn(m, 1, |i, _| parts.mean[i]);
+        let beta = Mat::from_fn(m, 1, |i, _| parts.beta[i]);
         let a = dense::beside(parts.coefficients.as_ref(), beta.as_ref());
         // The products are of k_z(x) − μ.
-        let shift = |k: usize| (0..m).map(|i| parts.means[i] * a[(i, k)]).sum::<f64>();
+        let shift = |k: usize| (0..m).map(|i| parts.mu[i] * a[(i, k)]).sum::<f64>();
         let shifts: Vec<f64> = (0..=q).map(shift).collect();
         let ka = Mat::from_fn(m, q + 1, |i, k| products[i * (q + 1) + k] + shifts[k]);
         let values = parts.support.rows().map(|z| self.kernel().eval(z, z));
-        let largest = values.chain(parts.means.iter().map(|mu| mu.abs())).fold(f64::MIN_POSITIVE, f64::max);
+        let largest = values.chain(parts.mu.iter().map(|mu| mu.abs())).fold(f64::MIN_POSITIVE, f64::max);
         let sum = |k: usize| a.col(k).iter().map(|v| v.abs()).sum::<f64>();
         let lengths: Vec<f64> = (0..=q).map(sum).collect();
         let own = dense::product(parts.coefficients.transpose(), ka.as_ref().subcols(0, q));
@@ -165,7 +165,7 @@ impl Model {
             return Err(Error::file("the components are not orthonormal"));
         }
         // Both sides of K β = μ have the kernel's unit.
-        let projected = |i: usize| is(ka[(i, q)] / largest, parts.means[i] / largest, CHECKED_ROUNDING * lengths[q]);
+        let projected = |i: usize| is(ka[(i, q)] / largest, parts.mu[i] / largest, CHECKED_ROUNDING * lengths[q]);
         match (0..m).all(projected) {
             true => Ok(()),
             false => Err(Error::file("the mean is not projected on the support")),
@@ -292,7 +292,7 @@ impl Model {
         let Some(density) = &self.parts.density else {
             return Err(Error::parameter("method", &self.parts.method.name, "likelihood: no other has one"));
         };
-        let beta = Mat::from_fn(self.parts.mean.len(), 1, |i, _| self.parts.mean[i]);
+        let beta = Mat::from_fn(self.parts.beta.len(), 1, |i, _| self.parts.beta[i]);
         let weights = self.basis.weights(dense::beside(density.axes.as_ref(), beta.as_ref()));
         let constant =
             density.dimension as f64 * (std::f64::consts::TAU * density.noise).ln() + density.log_determinant;
@@ -328,7 +328,7 @@ impl Model {
             self.kernel().add_gradient(x, x, 2.0, out);
             for (j, z) in self.parts.support.rows().enumerate() {
                 let a = self.parts.coefficients.row(j);
-                let weight = self.parts.mean[j] + a.iter().zip(&along).map(|(a, w)| a * w).sum::<f64>();
+                let weight = self.parts.beta[j] + a.iter().zip(&along).map(|(a, w)| a * w).sum::<f64>();
                 self.kernel().add_gradient(x, z, -2.0 * weight, out);
             }
             out.iter_mut().zip(&self.parts.columns.scale).for_each(|(out, scale)| *out /= scale);
@@ -383,17 +383,17 @@ fn projected(features: &[f64], frame: Option<&Mat<f64>>) -> f64 {
 }
 
 /// Fixes the signs of components on training rows `x` (scaled): of each, the largest feature is positive. Returns the scores
-/// of these rows. The basis is centred by the `means` μ.
+/// of these rows. The basis is centred by `mu`.
 pub(crate) fn orient(
     basis: &Basis,
     coefficients: &mut Mat<f64>,
     frame: &mut Option<Mat<f64>>,
-    (means, beta): (&[f64], &[f64]),
+    (mu, beta): (&[f64], &[f64]),
     x: &Points,
 ) -> Result<Vec<f64>> {
     let (q, kernel) = (coefficients.ncols(), basis.kernel());
     let products = basis.product(x, &basis.weights(with_beta(coefficients, beta)), Precision::Double);
-    let mean_norm = dense::dot(means, beta);
+    let mean_norm = dense::dot(mu, beta);
     let rows = products.chunks_exact(q + 1).zip(x.rows());
     let scores: Vec<f64> = rows.map(|(row, x)| distance(kernel.eval(x, x), row, mean_norm, frame.as_ref())).collect();
     if let Some(row) = first_not_finite(&scores) {
@@ -449,7 +449,7 @@ impl Loss {
         let own = parts.coefficients.col_iter().zip(variances());
         let features = own.map(|(a, variance)| a.norm_l2() / variance.sqrt()).fold(0.0, f64::max);
         let along: f64 = a.col_iter().zip(variances()).map(|(a, variance)| variance * a.squared_norm_l2()).sum();
-        let beta: f64 = parts.mean.iter().map(|b| b * b).sum();
+        let beta: f64 = parts.beta.iter().map(|b| b * b).sum();
         let mean_score = (parts.total_variance - parts.captured).max(f64::MIN_POSITIVE);
         let scores = 2.0 * (beta.sqrt() + 3.0 * along.sqrt()) / mean_score;
         Loss { features: 3.0 * value * features, scores: 3.0 * value * scores }
@@ -483,8 +483,8 @@ impl Parts {
             false => Err(Error::file(format!("{what} has {found} entries, expected {expected}"))),
         };
         shape("coefficients", self.coefficients.nrows(), m)?;
-        shape("means", self.means.len(), m)?;
-        shape("mean", self.mean.len(), m)?;
+        shape("mu", self.mu.len(), m)?;
+        shape("beta", self.beta.len(), m)?;
         shape("variances", self.variances.len(), q)?;
         shape("shift", self.columns.shift.len(), d)?;
         shape("scale", self.columns.scale.len(), d)?;
@@ -512,7 +512,7 @@ impl Parts {
         }
         let matrices = [Some(&self.coefficients), self.frame.as_ref(), self.density.as_ref().map(|d| &d.axes)];
         let columns = matrices.into_iter().flatten().flat_map(|matrix| matrix.col_iter().flat_map(|c| c.iter()));
-        let vectors = [&self.means, &self.mean, &self.variances, &self.columns.shift, &self.columns.scale];
+        let vectors = [&self.mu, &self.beta, &self.variances, &self.columns.shift, &self.columns.scale];
         let scalars = [self.total_variance, self.captured, self.mean_lost, self.fidelity];
         if columns.chain(vectors.into_iter().flatten()).chain(&scalars).any(|v| !v.is_finite()) {
             return Err(Error::file("a value is not finite"));

@@ -164,7 +164,7 @@ impl Plan {
         let n = task.n();
         report.chosen = chosen.len();
         report.residual_trace = share(expansion.residual_trace, expansion.trace);
-        let projected = dense::dot(&expansion.means, &expansion.mean);
+        let projected = dense::dot(&expansion.mu, &expansion.beta);
         let (rows, support) = match chosen {
             Support::Rows(chosen) => {
                 let rows: Vec<usize> = expansion.kept.iter().map(|&i| chosen[i]).collect();
@@ -178,10 +178,10 @@ impl Plan {
             true => mean_lost(task, projected, expansion.residual_trace)?,
             false => 0.0,
         };
-        let basis = Basis::centred(task.kernel.clone(), support.clone(), expansion.means.clone());
+        let basis = Basis::centred(task.kernel.clone(), support.clone(), expansion.mu.clone());
         let (mut coefficients, mut frame) = (expansion.coefficients, expansion.frame);
         let sample = task.rows.gather(&self.scored_rows(task, &support))?;
-        let scores = orient(&basis, &mut coefficients, &mut frame, (&expansion.means, &expansion.mean), &sample)?;
+        let scores = orient(&basis, &mut coefficients, &mut frame, (&expansion.mu, &expansion.beta), &sample)?;
         let parts = Parts {
             method,
             kernel: task.kernel.spec(),
@@ -192,8 +192,8 @@ impl Plan {
             frame,
             density,
             captured: expansion.captured / n as f64,
-            means: expansion.means,
-            mean: expansion.mean,
+            mu: expansion.mu,
+            beta: expansion.beta,
             variances: expansion.values.iter().map(|v| v / n as f64).collect(),
             center: task.center,
             n,

@@ -49,9 +49,9 @@ pub(crate) struct Expansion {
     /// Variance sum in the span of the components.
     pub captured: f64,
     /// `μ_i = (1/n) Σ_j k(z_i, x_j)`; zero if not centred.
-    pub means: Vec<f64>,
+    pub mu: Vec<f64>,
     /// `β = K_zz⁻¹ μ`: the mean, projected on the support.
-    pub mean: Vec<f64>,
+    pub beta: Vec<f64>,
     /// `Σ_j k(x_j, x_j) − ‖P φ(x_j)‖²` over all rows: what the span of the support does not hold.
     pub residual_trace: f64,
     /// `Σ_j k(x_j, x_j)`
@@ -303,7 +303,7 @@ impl Span {
 
     fn expansion(self, a: Mat<f64>, frame: Option<Mat<f64>>, values: Vec<f64>, captured: f64) -> Expansion {
         let Span { kept, l, mut mean, residual_trace, trace, .. } = self;
-        let means = dense::product(l.as_ref(), mean.as_ref());
+        let mu = dense::product(l.as_ref(), mean.as_ref());
         dense::solve_lower_transposed(l.as_ref(), mean.as_mut());
         // Dependent points may have left the kept ones in pivot order.
         let mut order: Vec<usize> = (0..kept.len()).collect();
@@ -315,8 +315,8 @@ impl Span {
             frame,
             values,
             captured,
-            means: ordered(&means),
-            mean: ordered(&mean),
+            mu: ordered(&mu),
+            beta: ordered(&mean),
             residual_trace,
             trace,
         }
@@ -563,7 +563,7 @@ mod tests {
             for (a, b) in single.values.iter().zip(&double.values) {
                 assert!((a / b - 1.0).abs() < 1e-6, "{a} {b}");
             }
-            for (a, b) in single.means.iter().zip(&double.means) {
+            for (a, b) in single.mu.iter().zip(&double.mu) {
                 assert!((a - b).abs() < 1e-6, "{a} {b}");
             }
         }

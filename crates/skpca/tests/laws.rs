@@ -514,8 +514,8 @@ fn scores_are_distances_to_the_span_of_components_that_are_not_orthogonal() {
         for (row, x) in points.rows().enumerate() {
             let (y, z) = (features[2 * row], features[2 * row + 1]);
             let projected = (i * y * y - 2.0 * h * y * z + g * z * z) / (g * i - h * h);
-            let near: f64 = (0..m).map(|s| parts.mean[s] * kernel.eval(parts.support.row(s), x)).sum();
-            let mean: f64 = parts.mean.iter().zip(&parts.means).map(|(b, u)| b * u).sum();
+            let near: f64 = (0..m).map(|s| parts.beta[s] * kernel.eval(parts.support.row(s), x)).sum();
+            let mean: f64 = parts.beta.iter().zip(&parts.mu).map(|(b, u)| b * u).sum();
             let expected = kernel.eval(x, x) - 2.0 * near + mean - projected;
             assert!((scores[row] - expected.max(0.0)).abs() < 1e-9, "{method}: {} {expected}", scores[row]);
         }

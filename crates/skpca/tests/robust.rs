@@ -92,7 +92,7 @@ fn features_of_very_different_length_keep_their_digits() {
         let fit = Fit { scaling: Scaling::None, ..fit("greedy,gain=top", kernel, 1, None) };
         let model = fit.run(&points, None, &()).unwrap();
         let parts = model.parts();
-        for (z, mu) in parts.support.rows().zip(&parts.means) {
+        for (z, mu) in parts.support.rows().zip(&parts.mu) {
             let values = points.rows().map(|x| model.kernel().eval(x, z));
             let expected = values.sum::<f64>() / points.n() as f64;
             assert!((mu - expected).abs() <= 1e-12 * expected.abs(), "{kernel}: {mu} {expected}");

@@ -53,8 +53,8 @@ impl Method for Exact {
             frame: None,
             captured: values.iter().sum(),
             values,
-            means: operator.means(),
-            mean: vec![share; n],
+            mu: operator.means(),
+            beta: vec![share; n],
             residual_trace: 0.0,
             trace,
         };
