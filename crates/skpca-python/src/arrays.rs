@@ -6,7 +6,7 @@ use numpy::{Element, PyArray, PyArrayMethods, PyReadonlyArray, PyUntypedArray, P
 use pyo3::exceptions::{PyOverflowError, PyTypeError, PyValueError};
 use pyo3::prelude::*;
 use pyo3::types::PyString;
-use skpca::Values;
+use skpca::Numbers;
 
 /// Types of array, by numpy's letters: bool, signed, unsigned, float, object.
 const NUMBERS: &str = "biufO";
@@ -54,7 +54,7 @@ impl Queries<'_> {
     }
 
     /// All values, row after row.
-    pub fn values(&self) -> Values<'_> {
+    pub fn values(&self) -> Numbers<'_> {
         match self {
             Queries::Double(table) => table.values().into(),
             Queries::Single(table) => table.as_slice().expect("it is contiguous").into(),

@@ -13,7 +13,7 @@ use numpy::{Element, IntoPyArray, PyArray, PyArray1, PyArray2, PyArrayMethods};
 use pyo3::exceptions::{PyTypeError, PyValueError};
 use pyo3::prelude::*;
 use pyo3::types::{PyBool, PyBytes, PyDict};
-use skpca::{Basis, Error, Fit, Labels, Points, Precision, Rows, Spec, Target, Watch, format};
+use skpca::{Basis, Error, Fit, Labels, Points, Precision, Spec, Target, UncheckedRows, Watch, format};
 
 use crate::arrays::{Classes, Queries, Table, Vector};
 
@@ -69,12 +69,12 @@ impl Model {
         x: &Queries<'py>,
         columns: usize,
         out: Bound<'py, PyArray<T, D>>,
-        work: impl FnOnce(Rows, &mut [T]) -> Result<(), Error> + Send,
+        work: impl FnOnce(UncheckedRows, &mut [T]) -> Result<(), Error> + Send,
     ) -> PyResult<Bound<'py, PyArray<T, D>>> {
         let ((rows, width), values) = (x.shape(), x.values());
         let mut room = out.try_readwrite()?;
         let to = room.as_slice_mut()?;
-        let work = || work(Rows::new(width, values)?, to);
+        let work = || work(UncheckedRows::new(width, values)?, to);
         let cost = rows * width.max(columns).saturating_mul(2 * self.0.m());
         match rows > FEW_ROWS || rows * width > FEW_VALUES || cost > LITTLE_WORK {
             true => compute(out.py(), work)?,

@@ -13,9 +13,9 @@ use rayon::prelude::*;
 
 use crate::blocks;
 use crate::error::{Error, Result};
-use crate::gram::Source;
-use crate::points::{Points, Rows, Values, first_not_finite};
-use crate::rows;
+use crate::gram::QueryRows;
+use crate::points::{Numbers, Points, UncheckedRows, first_not_finite};
+use crate::rows::Rows;
 
 /// How columns are scaled before the kernel sees them.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -69,7 +69,7 @@ pub struct Columns {
 
 /// Rows as the kernel sees them, scaled a block at a time when they are read.
 pub(crate) struct Scaled<'a> {
-    rows: Rows<'a>,
+    rows: UncheckedRows<'a>,
     columns: &'a Columns,
 }
 
@@ -103,7 +103,7 @@ impl<'a> Table<'a> {
     }
 }
 
-impl rows::Rows for Table<'_> {
+impl Rows for Table<'_> {
     fn n(&self) -> usize {
         self.raw.n()
     }
@@ -205,7 +205,7 @@ impl Columns {
     }
 
     /// The same of rows that are read a block at a time.
-    pub(crate) fn scaled<'a>(&'a self, rows: Rows<'a>) -> Result<Scaled<'a>> {
+    pub(crate) fn scaled<'a>(&'a self, rows: UncheckedRows<'a>) -> Result<Scaled<'a>> {
         match rows.d() == self.d() {
             true => Ok(Scaled { rows, columns: self }),
             false => Err(Error::Width { found: rows.d(), expected: self.d() }),
@@ -247,15 +247,15 @@ impl Scaled<'_> {
             let row = (0..self.n()).find(|&row| self.block(row..row + 1, &mut room).is_none())?;
             let column = room.iter().position(|v| !v.is_finite())?;
             let value = match self.rows.slice(row..row + 1) {
-                Values::Double(values) => values[column],
-                Values::Single(values) => values[column].into(),
+                Numbers::Double(values) => values[column],
+                Numbers::Single(values) => values[column].into(),
             };
             Some(Error::Outside { row, column, value })
         })
     }
 }
 
-impl Source for Scaled<'_> {
+impl QueryRows for Scaled<'_> {
     fn n(&self) -> usize {
         self.rows.n()
     }
@@ -267,12 +267,12 @@ impl Source for Scaled<'_> {
     fn block<'a>(&'a self, rows: Range<usize>, room: &'a mut [f64]) -> Option<Points<'a>> {
         let room = &mut room[..rows.len() * self.d()];
         match (self.rows.slice(rows), self.columns.scaling) {
-            (Values::Double(values), Scaling::None) => return Points::few(self.d(), values),
-            (Values::Single(values), Scaling::None) => {
+            (Numbers::Double(values), Scaling::None) => return Points::few(self.d(), values),
+            (Numbers::Single(values), Scaling::None) => {
                 room.iter_mut().zip(values).for_each(|(room, value)| *room = f64::from(*value));
             }
-            (Values::Double(values), _) => self.columns.scale(values, room),
-            (Values::Single(values), _) => self.columns.scale(values, room),
+            (Numbers::Double(values), _) => self.columns.scale(values, room),
+            (Numbers::Single(values), _) => self.columns.scale(values, room),
         }
         Points::few(self.d(), room)
     }

@@ -13,7 +13,7 @@
 //! | `positive` | the same over b ≥ 0 and b₀ ≥ Σ b_n / 10: f is positive everywhere. Each round solves a quadratic that touches J from below |
 //! | `iteration` | the paper's (32): gradient steps from f = 1, of a length that falls to zero |
 //!
-//! f is scaled to mean square 1 over the rows. Nothing n × n: at most [`ROWS`] rows are looked at.
+//! f is scaled to mean square 1 over the rows. Nothing n × n: at most [`LEARNING_ROWS`] rows are looked at.
 
 use std::sync::Arc;
 
@@ -36,7 +36,7 @@ use crate::spec::{Fields, Spec};
 use crate::watch::{Watch, check};
 
 /// Rows that f is learned from: all up to this many, a uniform sample above.
-const ROWS: usize = 4000;
+const LEARNING_ROWS: usize = 4000;
 /// Bumps of f at most: a support of more points lends a sample of them.
 const VECTORS: usize = 500;
 /// Scatter below this share of all is rounding.
@@ -128,8 +128,8 @@ impl Learner {
 
 /// Rows to learn from: a uniform sample, and two rows of every class that it would miss (where classes are not too many).
 fn sample(labels: &Labels, seed: u64) -> Vec<usize> {
-    let drawn = Random::new(seed, Stream::ConformalRows).sample(labels.n(), ROWS);
-    if drawn.len() == labels.n() || labels.classes() > ROWS / 4 {
+    let drawn = Random::new(seed, Stream::ConformalRows).sample(labels.n(), LEARNING_ROWS);
+    if drawn.len() == labels.n() || labels.classes() > LEARNING_ROWS / 4 {
         return drawn;
     }
     let mut counts = labels.select(&drawn).counts();
@@ -321,7 +321,7 @@ mod tests {
             let rows = sample(&labels, seed);
             assert!(rows.windows(2).all(|pair| pair[0] < pair[1]), "{seed}");
             assert!(labels.select(&rows).counts().iter().all(|&count| count >= 2), "{seed}");
-            assert!(rows.len() < ROWS + 2 * labels.classes(), "{seed}");
+            assert!(rows.len() < LEARNING_ROWS + 2 * labels.classes(), "{seed}");
         }
     }
 

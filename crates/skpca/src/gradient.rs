@@ -10,7 +10,7 @@
 //!
 //! [`Kernel::add_gradient`] is the definition. The rows are packed once and serve any number of points: as points of the
 //! kernel tiles, which leave values `[panel][row][lane]` with the moving points as lanes, and as columns of the product that
-//! sums the gradient. Values stay in that layout until the gradient has been summed, so they are computed once.
+//! sums the gradient. KernelValues stay in that layout until the gradient has been summed, so they are computed once.
 
 use std::ops::Range;
 use std::sync::Arc;
@@ -47,7 +47,7 @@ struct Block {
 }
 
 /// `s_j k(x_j, z_i)`, a block of rows at a time, `[panel][row][lane]`: lanes are points, and what is padded is zero.
-pub(crate) struct Values {
+pub(crate) struct KernelValues {
     n: usize,
     m: usize,
     /// Lanes of a panel.
@@ -154,7 +154,7 @@ impl Anchors {
     }
 
     /// The values of `z`.
-    pub(crate) fn values(&self, z: &Points) -> Values {
+    pub(crate) fn values(&self, z: &Points) -> KernelValues {
         let form = self.kernel.form();
         let blocks = blocks::map(self.points.n(), |rows| {
             let mut values = self.block_values(&rows, z);
@@ -169,7 +169,7 @@ impl Anchors {
             (self.scaled(&rows, z.n(), values), self.scaled(&rows, z.n(), slopes))
         });
         let (values, slopes) = blocks.into_iter().unzip();
-        Values { n: self.points.n(), m: z.n(), width: self.tiles.rows, values, slopes }
+        KernelValues { n: self.points.n(), m: z.n(), width: self.tiles.rows, values, slopes }
     }
 
     fn block_values(&self, rows: &Range<usize>, z: &Points) -> Lanes {
@@ -200,7 +200,7 @@ impl Anchors {
     }
 
     /// `Σ_j k_j k_jᵀ` and `Σ_j k_j` over the rows.
-    pub(crate) fn scatter(&self, values: &Values) -> (Mat<f64>, Vec<f64>) {
+    pub(crate) fn scatter(&self, values: &KernelValues) -> (Mat<f64>, Vec<f64>) {
         let sum = blocks::sum(
             self.points.n(),
             || Scatter::<f64>::new(values.m, self.kernel.instructions()),
@@ -213,10 +213,10 @@ impl Anchors {
     }
 
     /// `K M`, for an M of as many columns as points.
-    pub(crate) fn times(&self, values: &Values, matrix: MatRef<f64>) -> Values {
+    pub(crate) fn times(&self, values: &KernelValues, matrix: MatRef<f64>) -> KernelValues {
         let packed = self.packed(matrix);
         let product = |rows: Range<usize>| self.block_times(&values.values[rows.start / blocks::ROWS], &packed, rows);
-        Values { values: blocks::map(self.points.n(), product), slopes: Vec::new(), ..*values }
+        KernelValues { values: blocks::map(self.points.n(), product), slopes: Vec::new(), ..*values }
     }
 
     /// A matrix, a panel of its columns after the other, `[row][lane]`, padded with zeros.
@@ -231,7 +231,7 @@ impl Anchors {
         out
     }
 
-    /// Values of a block times a packed matrix, in the same layout.
+    /// KernelValues of a block times a packed matrix, in the same layout.
     fn block_times(&self, values: &[f64], packed: &[f64], rows: Range<usize>) -> Lanes {
         let width = self.tiles.rows;
         let size = self.padded(rows.len()) * width;
@@ -245,7 +245,7 @@ impl Anchors {
     }
 
     /// The gradient with weights `w = 2 (K − 1 meansᵀ) B Bᵀ`, d numbers per point.
-    pub(crate) fn gradient(&self, z: &Points, values: &Values, means: &[f64], b: MatRef<f64>) -> Vec<f64> {
+    pub(crate) fn gradient(&self, z: &Points, values: &KernelValues, means: &[f64], b: MatRef<f64>) -> Vec<f64> {
         let width = self.tiles.rows;
         let twice = Mat::from_fn(b.nrows(), b.ncols(), |i, k| 2.0 * b[(i, k)]);
         let both = dense::product(twice.as_ref(), b.transpose());
@@ -273,7 +273,7 @@ impl Anchors {
     }
 
     /// The gradient with the weights `w[(j, i)]` of row j and point i.
-    pub(crate) fn gradient_with(&self, z: &Points, values: &Values, w: MatRef<f64>) -> Vec<f64> {
+    pub(crate) fn gradient_with(&self, z: &Points, values: &KernelValues, w: MatRef<f64>) -> Vec<f64> {
         let width = self.tiles.rows;
         self.summed(z, values, |rows| {
             let padded = self.padded(rows.len());
@@ -286,7 +286,7 @@ impl Anchors {
         })
     }
 
-    /// Values hold the rows' factors already; where the gradient is not made of values, weights must.
+    /// KernelValues hold the rows' factors already; where the gradient is not made of values, weights must.
     fn scaled_weights(&self, rows: &Range<usize>, mut weights: Lanes) -> Lanes {
         if let (Form::Manhattan { .. }, Some(factors)) = (self.kernel.form(), &self.factors) {
             let (width, factors) = (self.tiles.rows, &factors[rows.clone()]);
@@ -297,7 +297,7 @@ impl Anchors {
         weights
     }
 
-    fn summed(&self, z: &Points, values: &Values, weights: impl Fn(Range<usize>) -> Lanes + Sync) -> Vec<f64> {
+    fn summed(&self, z: &Points, values: &KernelValues, weights: impl Fn(Range<usize>) -> Lanes + Sync) -> Vec<f64> {
         let (m, d) = (z.n(), z.d());
         if let Form::Manhattan { .. } = self.kernel.form() {
             return self.pair_by_pair(z, &weights);
@@ -318,7 +318,7 @@ impl Anchors {
     }
 
     /// Adds `Σ_j v_ji x_j`, `[panel][coordinate][lane]`, and after each panel's coordinates `t_i`.
-    fn add_block(&self, sum: &mut [f64], values: &Values, rows: &Range<usize>, mut weights: Lanes) {
+    fn add_block(&self, sum: &mut [f64], values: &KernelValues, rows: &Range<usize>, mut weights: Lanes) {
         let (width, d) = (self.tiles.rows, self.points.d());
         let at = rows.start / blocks::ROWS;
         let padded = self.padded(rows.len());
@@ -387,7 +387,7 @@ impl Anchors {
     }
 }
 
-impl Values {
+impl KernelValues {
     /// `s_j k(x_j, z_i)`, rows by points.
     pub(crate) fn matrix(&self) -> Mat<f64> {
         let width = self.width;
@@ -458,7 +458,7 @@ mod tests {
         Mat::from_fn(rows, columns, |_, _| random.normal())
     }
 
-    /// Values, and both ways to weigh them, against the kernel's definition.
+    /// KernelValues, and both ways to weigh them, against the kernel's definition.
     #[test]
     fn sums_equal_the_definition_for_every_kernel() {
         for (n, m, d) in [(1, 1, 1), (700, 17, 3), (485, 5, 40), (30, 33, 13)] {

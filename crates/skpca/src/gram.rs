@@ -73,14 +73,14 @@ pub struct Weights {
 }
 
 /// Rows that a pass reads, a block at a time.
-pub(crate) trait Source: Sync {
+pub(crate) trait QueryRows: Sync {
     fn n(&self) -> usize;
     fn d(&self) -> usize;
     /// A run of rows, in `room` unless they lie in memory as they are wanted; nothing if not all of them are finite.
     fn block<'a>(&'a self, rows: Range<usize>, room: &'a mut [f64]) -> Option<Points<'a>>;
 }
 
-impl Source for Points<'_> {
+impl QueryRows for Points<'_> {
     fn n(&self) -> usize {
         self.n()
     }
@@ -170,7 +170,7 @@ impl Basis {
     /// whether all rows and all of `out` are finite; the block of a row that is not finite is left as it was.
     pub(crate) fn pass<T: Number>(
         &self,
-        x: &impl Source,
+        x: &impl QueryRows,
         weights: &Weights,
         precision: Precision,
         finish: &impl Finish<T>,
@@ -190,7 +190,7 @@ impl Basis {
         &self,
         packed: &Packed<E>,
         weights: &PackedWeights<E>,
-        x: &impl Source,
+        x: &impl QueryRows,
         finish: &impl Finish<T>,
         out: &mut [T],
     ) -> bool {

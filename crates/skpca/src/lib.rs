@@ -103,7 +103,7 @@ pub use labels::Labels;
 pub use method::{Step, Target};
 pub use model::{Model, Parts, Scores};
 pub use parameter::{DefaultValue, Domain, Parameter, Range};
-pub use points::{Points, Rows, Values};
+pub use points::{Numbers, Points, UncheckedRows};
 pub use random::Random;
 pub use report::Report;
 pub use request::Request;

@@ -21,7 +21,7 @@ use crate::density::Density;
 use crate::error::{Error, Result};
 use crate::gram::{Basis, Finish, Number, Precision, Weights, as_they_are};
 use crate::kernel::{self, Form, Kernel, Outer};
-use crate::points::{Points, Rows, first_not_finite};
+use crate::points::{Points, UncheckedRows, first_not_finite};
 use crate::report::{ABOVE_ONE, Report};
 use crate::request::Request;
 use crate::simd::{Instructions, Level};
@@ -211,8 +211,8 @@ impl Model {
     /// Features of `points`, q a row, row after row. In 32 bits they differ from those in 64 bits by less than 1e-4 of their
     /// standard deviation: models in which more would be lost to cancellation use 64 bits whatever `precision` says.
     ///
-    /// Rows are [`Points`], or [`Rows`] of either width that nobody has looked at yet.
-    pub fn transform<'a>(&self, rows: impl Into<Rows<'a>>, precision: Precision) -> Result<Vec<f64>> {
+    /// Rows are [`Points`], or [`UncheckedRows`] of either width that nobody has looked at yet.
+    pub fn transform<'a>(&self, rows: impl Into<UncheckedRows<'a>>, precision: Precision) -> Result<Vec<f64>> {
         let rows = rows.into();
         let mut out = vec![0.0; rows.n() * self.q()];
         self.transform_into(rows, precision, &mut out)?;
@@ -220,20 +220,20 @@ impl Model {
     }
 
     /// [`Model::transform`] into memory that the caller has: q numbers a row.
-    pub fn transform_into(&self, rows: Rows, precision: Precision, out: &mut [f64]) -> Result<()> {
+    pub fn transform_into(&self, rows: UncheckedRows, precision: Precision, out: &mut [f64]) -> Result<()> {
         assert_eq!(out.len(), rows.n() * self.q());
         self.pass(rows, &self.features, enough(precision, self.loss.features), as_they_are, out)
     }
 
     /// [`Model::transform_into`], each feature rounded to 32 bits; one that is too large for them is an error.
-    pub fn transform_into_single(&self, rows: Rows, precision: Precision, out: &mut [f32]) -> Result<()> {
+    pub fn transform_into_single(&self, rows: UncheckedRows, precision: Precision, out: &mut [f32]) -> Result<()> {
         assert_eq!(out.len(), rows.n() * self.q());
         self.pass(rows, &self.features, enough(precision, self.loss.features), as_they_are, out)
     }
 
     /// Novelty scores of `points`: squared distances in feature space, higher is more novel. In 32 bits they differ from those
     /// in 64 bits by less than 1e-4 of the mean training score or of their own size, as in [`Model::transform`].
-    pub fn score<'a>(&self, rows: impl Into<Rows<'a>>, precision: Precision) -> Result<Vec<f64>> {
+    pub fn score<'a>(&self, rows: impl Into<UncheckedRows<'a>>, precision: Precision) -> Result<Vec<f64>> {
         let rows = rows.into();
         let mut out = vec![0.0; rows.n()];
         self.score_into(rows, precision, &mut out)?;
@@ -241,7 +241,7 @@ impl Model {
     }
 
     /// [`Model::score`] into memory that the caller has: one number a row.
-    pub fn score_into(&self, rows: Rows, precision: Precision, out: &mut [f64]) -> Result<()> {
+    pub fn score_into(&self, rows: UncheckedRows, precision: Precision, out: &mut [f64]) -> Result<()> {
         assert_eq!(out.len(), rows.n());
         let finish = |x: &Points, products: &[f64], out: &mut [f64]| {
             let rows = products.chunks_exact(self.q() + 1).zip(x.rows());
@@ -253,7 +253,7 @@ impl Model {
     /// What `finish` makes of the products of the rows, scaled, with `weights`.
     fn pass<T: Number>(
         &self,
-        rows: Rows,
+        rows: UncheckedRows,
         weights: &Weights,
         precision: Precision,
         finish: impl Finish<T>,
@@ -288,7 +288,7 @@ impl Model {
 
     /// Log-likelihood of each row of `points` under the Gaussian of the method `likelihood`: its mean over held-out rows
     /// tells which σ² is best.
-    pub fn log_likelihood<'a>(&self, rows: impl Into<Rows<'a>>, precision: Precision) -> Result<Vec<f64>> {
+    pub fn log_likelihood<'a>(&self, rows: impl Into<UncheckedRows<'a>>, precision: Precision) -> Result<Vec<f64>> {
         let Some(density) = &self.parts.density else {
             return Err(Error::parameter("method", &self.parts.method.name, "likelihood: no other has one"));
         };
@@ -711,7 +711,7 @@ mod tests {
         let (model, points) = small("rbf");
         let narrow: Vec<f32> = points.values().iter().map(|v| *v as f32).collect();
         let wide = Points::new(5, narrow.iter().map(|v| f64::from(*v)).collect::<Vec<_>>()).unwrap();
-        let rows = Rows::new(5, &narrow[..]).unwrap();
+        let rows = UncheckedRows::new(5, &narrow[..]).unwrap();
         for precision in [Precision::Double, Precision::Single] {
             assert!(model.transform(rows, precision) == model.transform(&wide, precision), "{precision:?}");
             assert!(model.score(rows, precision) == model.score(&wide, precision), "{precision:?}");
@@ -728,7 +728,7 @@ mod tests {
         let message = |bad: &[(usize, f64)]| {
             let mut values = points.values().to_vec();
             bad.iter().for_each(|(at, value)| values[*at] = *value);
-            let rows = Rows::new(5, &values[..]).unwrap();
+            let rows = UncheckedRows::new(5, &values[..]).unwrap();
             let found = model.transform(rows, Precision::Double).unwrap_err().to_string();
             assert_eq!(model.score(rows, Precision::Single).unwrap_err().to_string(), found);
             found
@@ -741,7 +741,8 @@ mod tests {
         );
         let mut narrow = [0.0_f32; 50];
         narrow[7] = f32::INFINITY;
-        let found = model.score(Rows::new(5, &narrow[..]).unwrap(), Precision::Double).unwrap_err().to_string();
+        let found =
+            model.score(UncheckedRows::new(5, &narrow[..]).unwrap(), Precision::Double).unwrap_err().to_string();
         assert_eq!(found, "row 1, column 2 (from 0): inf is not a finite number");
     }
 

@@ -41,11 +41,11 @@ pub(crate) struct Prepared<'a> {
     /// Scaled as they are read.
     pub rows: Table<'a>,
     pub labels: Option<&'a Labels>,
-    pub kernel: Inner,
+    pub kernel: TableKernel,
 }
 
-/// Inner products in feature space.
-pub(crate) enum Inner {
+/// TableKernel products in feature space.
+pub(crate) enum TableKernel {
     Known(Arc<dyn Kernel>),
     /// Each fit learns its own from the labels.
     Learned(Learner),
@@ -70,10 +70,10 @@ impl<'a> Prepared<'a> {
         let rows = Table::new(points, Columns::fit(points, names, fit.scaling)?);
         let bandwidth = Bandwidth { rows: Some(&rows), seed: fit.seed };
         let kernel = match Learner::new(&fit.kernel, &bandwidth)? {
-            Some(learner) => Inner::Learned(learner.pinned(instructions)),
+            Some(learner) => TableKernel::Learned(learner.pinned(instructions)),
             None => {
                 let kernel = kernel::build_for(&fit.kernel, &bandwidth, points.d())?;
-                Inner::Known(kernel::pinned(kernel, instructions))
+                TableKernel::Known(kernel::pinned(kernel, instructions))
             }
         };
         Ok(Prepared { rows, labels, kernel })
@@ -82,8 +82,8 @@ impl<'a> Prepared<'a> {
     /// The kernel of a table whose fit was [checked](Plan::check_table) to need no labels, or to have them learned.
     pub(crate) fn known_kernel(&self) -> &Arc<dyn Kernel> {
         match &self.kernel {
-            Inner::Known(kernel) => kernel,
-            Inner::Learned(learner) => learner.base(),
+            TableKernel::Known(kernel) => kernel,
+            TableKernel::Learned(learner) => learner.base(),
         }
     }
 }

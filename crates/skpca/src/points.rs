@@ -101,49 +101,49 @@ impl<'a> Points<'a> {
 /// block at a time.
 ///
 /// ```
-/// let rows = skpca::Rows::new(2, &[0.0_f32, 1.0, 2.0, 3.0][..])?;
+/// let rows = skpca::UncheckedRows::new(2, &[0.0_f32, 1.0, 2.0, 3.0][..])?;
 /// assert_eq!((rows.n(), rows.d()), (2, 2));
 /// # Ok::<(), skpca::Error>(())
 /// ```
 #[derive(Clone, Copy, Debug)]
-pub struct Rows<'a> {
+pub struct UncheckedRows<'a> {
     d: usize,
-    values: Values<'a>,
+    values: Numbers<'a>,
 }
 
 /// The numbers of some rows, row after row.
 #[derive(Clone, Copy, Debug)]
-pub enum Values<'a> {
+pub enum Numbers<'a> {
     /// In 64 bits.
     Double(&'a [f64]),
     /// In 32 bits.
     Single(&'a [f32]),
 }
 
-impl<'a> From<&'a [f64]> for Values<'a> {
-    fn from(values: &'a [f64]) -> Values<'a> {
-        Values::Double(values)
+impl<'a> From<&'a [f64]> for Numbers<'a> {
+    fn from(values: &'a [f64]) -> Numbers<'a> {
+        Numbers::Double(values)
     }
 }
 
-impl<'a> From<&'a [f32]> for Values<'a> {
-    fn from(values: &'a [f32]) -> Values<'a> {
-        Values::Single(values)
+impl<'a> From<&'a [f32]> for Numbers<'a> {
+    fn from(values: &'a [f32]) -> Numbers<'a> {
+        Numbers::Single(values)
     }
 }
 
-impl<'a> From<&'a Points<'_>> for Rows<'a> {
-    fn from(points: &'a Points<'_>) -> Rows<'a> {
-        Rows { d: points.d, values: Values::Double(&points.values) }
+impl<'a> From<&'a Points<'_>> for UncheckedRows<'a> {
+    fn from(points: &'a Points<'_>) -> UncheckedRows<'a> {
+        UncheckedRows { d: points.d, values: Numbers::Double(&points.values) }
     }
 }
 
-impl<'a> Rows<'a> {
+impl<'a> UncheckedRows<'a> {
     /// Rows of `d` values each; refuses an empty table and a ragged one.
-    pub fn new(d: usize, values: impl Into<Values<'a>>) -> Result<Rows<'a>> {
+    pub fn new(d: usize, values: impl Into<Numbers<'a>>) -> Result<UncheckedRows<'a>> {
         let values = values.into();
         check_shape(d, values.len())?;
-        Ok(Rows { d, values })
+        Ok(UncheckedRows { d, values })
     }
 
     /// Number of rows.
@@ -157,29 +157,29 @@ impl<'a> Rows<'a> {
     }
 
     /// The numbers of a run of rows.
-    pub(crate) fn slice(&self, rows: Range<usize>) -> Values<'a> {
+    pub(crate) fn slice(&self, rows: Range<usize>) -> Numbers<'a> {
         let range = rows.start * self.d..rows.end * self.d;
         match self.values {
-            Values::Double(values) => Values::Double(&values[range]),
-            Values::Single(values) => Values::Single(&values[range]),
+            Numbers::Double(values) => Numbers::Double(&values[range]),
+            Numbers::Single(values) => Numbers::Single(&values[range]),
         }
     }
 
     /// The complaint about the first NaN or infinity.
     pub(crate) fn not_finite(&self) -> Option<Error> {
         let (at, value) = match self.values {
-            Values::Double(values) => first_not_finite(values).map(|at| (at, values[at])),
-            Values::Single(values) => values.iter().position(|v| !v.is_finite()).map(|at| (at, values[at].into())),
+            Numbers::Double(values) => first_not_finite(values).map(|at| (at, values[at])),
+            Numbers::Single(values) => values.iter().position(|v| !v.is_finite()).map(|at| (at, values[at].into())),
         }?;
         Some(Error::NotFinite { row: at / self.d, column: at % self.d, value })
     }
 }
 
-impl Values<'_> {
+impl Numbers<'_> {
     fn len(&self) -> usize {
         match self {
-            Values::Double(values) => values.len(),
-            Values::Single(values) => values.len(),
+            Numbers::Double(values) => values.len(),
+            Numbers::Single(values) => values.len(),
         }
     }
 }

@@ -33,7 +33,7 @@ use crate::spectrum::Expansion;
 use crate::watch::Watch;
 
 /// Rows on which fidelity is measured.
-pub(crate) const ROWS: usize = 4000;
+pub(crate) const REFERENCE_ROWS: usize = 4000;
 
 /// Feature spaces of no more dimensions than this are looked at with all rows.
 const SMALL: usize = 200;
@@ -72,12 +72,12 @@ impl Reference {
         watch: &dyn Watch,
     ) -> Result<Reference> {
         let dimension = kernel.rank(table.d());
-        if table.n() > ROWS && dimension <= SMALL && kernel.is_linear() {
+        if table.n() > REFERENCE_ROWS && dimension <= SMALL && kernel.is_linear() {
             let Moments { scatter, trace, .. } = Moments::new(kernel, table, center, watch)?;
             let captured = top(&scatter, q, Accuracy { trace, ..Accuracy::default() }, seed, watch)?;
             return Ok(Reference::known(table.n(), captured.values.iter().sum(), center, seed));
         }
-        if table.n() > ROWS && dimension <= SMALL {
+        if table.n() > REFERENCE_ROWS && dimension <= SMALL {
             let factor = Factor::pivoted(kernel, table.whole()?, Stop { rank: dimension, residual: 0.0 }, seed, watch)?;
             let (t, _) = factor.scatter(center, watch)?;
             let accuracy = Accuracy { trace: factor.trace, ..Accuracy::default() };
@@ -87,7 +87,7 @@ impl Reference {
             reference.leading = Some(Leading { values: pairs.values, along });
             return Ok(reference);
         }
-        let rows = Random::new(seed, Stream::Reference).sample(table.n(), ROWS);
+        let rows = Random::new(seed, Stream::Reference).sample(table.n(), REFERENCE_ROWS);
         let sample = table.gather(&rows)?;
         let operator = KernelOperator::new(kernel, &sample, center);
         let whole = rows.len() == table.n();
@@ -105,7 +105,7 @@ impl Reference {
 
     /// Where somebody has found what exact kernel PCA captures on all rows.
     pub(crate) fn known(n: usize, captured: f64, center: bool, seed: u64) -> Reference {
-        let rows = Random::new(seed, Stream::Reference).sample(n, ROWS);
+        let rows = Random::new(seed, Stream::Reference).sample(n, REFERENCE_ROWS);
         Reference { rows, captured, leading: None, mean_norm: None, center, seed, whole: true }
     }
 

@@ -12,7 +12,7 @@ use crate::kernel_matrix::{gram, trace};
 use crate::labels::Labels;
 use crate::method::{self, COMPONENTS, DEPENDENT, Shared, Solution, Step, Support, Target, Task};
 use crate::model::{Model, Parts, Scores, orient};
-use crate::plan::{Inner, Plan, Prepared};
+use crate::plan::{Plan, Prepared, TableKernel};
 use crate::points::Points;
 use crate::random::{Random, Stream};
 use crate::report::ABOVE_ONE;
@@ -107,7 +107,7 @@ impl Plan {
     /// Fits a model to a table, with what others have made of it.
     pub(crate) fn run(&self, table: &Prepared, shared: Option<&Shared>, watch: &dyn Watch) -> Result<Model> {
         match (&table.kernel, table.labels) {
-            (Inner::Learned(learner), Some(labels)) => {
+            (TableKernel::Learned(learner), Some(labels)) => {
                 // f has its bumps where the method puts its support under the kernel that f multiplies.
                 let (_, first) = self.solve(learner.base(), table, shared, watch)?;
                 let bumps = first.support.points(&table.rows)?;
@@ -116,8 +116,8 @@ impl Plan {
                 solution.report.notes.push(note);
                 self.assemble(&task, table.rows.columns().clone(), solution)
             }
-            (Inner::Learned(learner), None) => unreachable!("{:?} without labels is refused", learner.base()),
-            (Inner::Known(kernel), _) => {
+            (TableKernel::Learned(learner), None) => unreachable!("{:?} without labels is refused", learner.base()),
+            (TableKernel::Known(kernel), _) => {
                 let (task, solution) = self.solve(kernel, table, shared, watch)?;
                 self.assemble(&task, table.rows.columns().clone(), solution)
             }

@@ -13,7 +13,7 @@ use crate::points::Points;
 use crate::simd::{Instructions, Tiles};
 
 /// Rows at a time: a panel of them stays in the first cache.
-const ROWS: usize = 240;
+const STRIP: usize = 240;
 /// Panels of lanes that are used up before the next ones: they stay in the second cache.
 const TOGETHER: usize = 16;
 
@@ -43,15 +43,15 @@ impl<E: Arithmetic> Scatter<E> {
             sums: vec![0.0; starts[others]],
             starts,
             totals: vec![0.0; panels * tiles.rows],
-            lanes: vec![E::default(); panels * tiles.rows * ROWS],
-            other: vec![E::default(); others * tiles.points * ROWS],
+            lanes: vec![E::default(); panels * tiles.rows * STRIP],
+            other: vec![E::default(); others * tiles.points * STRIP],
         }
     }
 
     /// Adds the rows `k_z(x) − shift`.
     pub(crate) fn add_kernel(&mut self, basis: &Basis, x: &Points, shift: f64) {
-        for start in (0..x.n()).step_by(ROWS) {
-            let part = x.slice(start..(start + ROWS).min(x.n())).into_owned();
+        for start in (0..x.n()).step_by(STRIP) {
+            let part = x.slice(start..(start + STRIP).min(x.n())).into_owned();
             let rows = part.n();
             let part = Basis::centred(basis.kernel().clone(), part, vec![shift; rows]);
             part.panels(basis.points(), |panel, first, values: &[E]| {
@@ -67,8 +67,8 @@ impl<E: Arithmetic> Scatter<E> {
     /// Adds the rows of `k`.
     pub(crate) fn add_rows(&mut self, k: MatRef<f64>) {
         let width = self.tiles.rows;
-        for start in (0..k.nrows()).step_by(ROWS) {
-            let part = k.subrows(start, ROWS.min(k.nrows() - start));
+        for start in (0..k.nrows()).step_by(STRIP) {
+            let part = k.subrows(start, STRIP.min(k.nrows() - start));
             let rows = part.nrows();
             for j in 0..self.m {
                 let to = &mut self.lanes[j / width * rows * width + j % width..];
@@ -82,8 +82,8 @@ impl<E: Arithmetic> Scatter<E> {
     /// Adds the first `rows` rows of values `[panel][row][lane]`, `padded` rows to a panel.
     pub(crate) fn add_panels(&mut self, values: &[E], rows: usize, padded: usize) {
         let height = self.tiles.rows;
-        for start in (0..rows).step_by(ROWS) {
-            let count = ROWS.min(rows - start);
+        for start in (0..rows).step_by(STRIP) {
+            let count = STRIP.min(rows - start);
             for (a, panel) in values.chunks_exact(padded * height).enumerate() {
                 let from = &panel[start * height..(start + count) * height];
                 self.lanes[a * count * height..][..count * height].copy_from_slice(from);
@@ -97,7 +97,7 @@ impl<E: Arithmetic> Scatter<E> {
     fn add_lanes(&mut self, rows: usize) {
         let (width, height) = (self.tiles.points, self.tiles.rows);
         let panels = self.m.div_ceil(height);
-        let ones = [E::from_f64(1.0); ROWS];
+        let ones = [E::from_f64(1.0); STRIP];
         let mut part = vec![E::default(); width * height];
         for first in (0..panels).step_by(TOGETHER) {
             let last = (first + TOGETHER).min(panels);

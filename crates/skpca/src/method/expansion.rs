@@ -22,14 +22,14 @@ use std::sync::Arc;
 
 use faer::Mat;
 
-use super::greedy::Choice;
+use super::greedy::Selection;
 use super::kmeans;
 use super::plane::Plane;
 use super::{Entry, Method, Size, Solution, Support, Target, Task};
 use crate::dense::{self, dot};
 use crate::eigen::{Accuracy, top};
 use crate::error::Result;
-use crate::gradient::{Anchors, Values};
+use crate::gradient::{Anchors, KernelValues};
 use crate::gram::stretches;
 use crate::kernel::{Form, Kernel};
 use crate::kernel_matrix::diagonal;
@@ -42,7 +42,7 @@ use crate::spectrum::{Expansion, LOSS, condition};
 use crate::watch::{Watch, check};
 
 /// Rows that are seen while points move: those on which fidelity is measured, unless the user says otherwise.
-const ROWS: usize = crate::reference::ROWS;
+const SEEN_ROWS: usize = crate::reference::REFERENCE_ROWS;
 /// Rows for each point at least.
 const ROWS_A_POINT: usize = 10;
 /// Steps of L-BFGS at most, for each number of points.
@@ -86,7 +86,7 @@ pub(super) const ENTRY: Entry = Entry {
         &[
             Parameter::count("steps", 0, STEPS, "steps of the optimiser at most").as_sklearn("max_iter"),
             Parameter::count("restarts", 0, 0, "more starts, from other k-means centres; the best is kept"),
-            Parameter::count("rows", 2, ROWS, "rows that are seen while points move"),
+            Parameter::count("rows", 2, SEEN_ROWS, "rows that are seen while points move"),
         ]
     },
     capabilities: super::Capabilities { synthetic_points: true, ..super::Capabilities::NONE },
@@ -109,7 +109,7 @@ struct Free {
 impl Method for Free {
     fn fit(&self, task: &Task) -> Result<Solution> {
         let n = task.n();
-        let mut path = Path::new(self, task)?;
+        let mut path = Growth::new(self, task)?;
         let moved = match task.aim() {
             Target::Fidelity(fidelity) => path.smallest(fidelity)?,
             Target::Support(m) => path.with_points(m)?,
@@ -130,7 +130,7 @@ impl Method for Free {
     }
 
     fn fidelities(&self, task: &Task, most: usize) -> Result<Option<Vec<(usize, f64)>>> {
-        Path::new(self, task)?.fidelities(most).map(Some)
+        Growth::new(self, task)?.fidelities(most).map(Some)
     }
 
     fn memory(&self, size: &Size) -> usize {
@@ -176,22 +176,22 @@ enum End {
 }
 
 /// The path of models for growing numbers of points.
-struct Path<'a> {
+struct Growth<'a> {
     method: &'a Free,
     task: &'a Task<'a>,
-    choice: Choice<'a>,
+    choice: Selection<'a>,
     /// Numbers of the rows that are seen.
     rows: Vec<usize>,
     /// Where points move, unless it is everywhere.
     plane: Option<Plane>,
-    problem: Problem,
+    problem: Objective,
 }
 
-impl<'a> Path<'a> {
-    fn new(method: &'a Free, task: &'a Task<'a>) -> Result<Path<'a>> {
-        let choice = Choice::leading(task, EXCHANGES)?;
+impl<'a> Growth<'a> {
+    fn new(method: &'a Free, task: &'a Task<'a>) -> Result<Growth<'a>> {
+        let choice = Selection::leading(task, EXCHANGES)?;
         let least = ROWS_A_POINT * task.support();
-        let rows = match method.rows == ROWS && least <= ROWS {
+        let rows = match method.rows == SEEN_ROWS && least <= SEEN_ROWS {
             true => task.reference()?.rows.clone(),
             false => Random::new(task.seed, Stream::ExpansionRows).sample(task.n(), method.rows.max(least)),
         };
@@ -201,13 +201,13 @@ impl<'a> Path<'a> {
             _ => None,
         };
         let mut problem = match &plane {
-            Some(plane) => Problem::in_plane(task, &x, plane)?,
-            None => Problem::new(task.kernel, x, task.q, task.center)?,
+            Some(plane) => Objective::in_plane(task, &x, plane)?,
+            None => Objective::new(task.kernel, x, task.q, task.center)?,
         };
         if !task.kernel.positive_semidefinite() && rows.len() == task.n() {
             problem.ceiling = (1.0 + ABOVE_ONE) * task.reference()?.captured;
         }
-        Ok(Path { method, task, choice, rows, plane, problem })
+        Ok(Growth { method, task, choice, rows, plane, problem })
     }
 
     /// `m` points: grown from few, then moved as far as they go; and from centres of the rows, as often as asked for.
@@ -282,7 +282,7 @@ impl<'a> Path<'a> {
         let Some(plane) = self.plane.take() else { return Ok(None) };
         let evaluations = self.problem.evaluations.clone();
         let rows = self.task.rows.gather(&self.rows)?;
-        self.problem = Problem::new(self.task.kernel, rows, self.task.q, self.task.center)?;
+        self.problem = Objective::new(self.task.kernel, rows, self.task.q, self.task.center)?;
         self.problem.evaluations = evaluations;
         Ok(self.start(plane.outside(&now.at.z), now.m()))
     }
@@ -456,7 +456,7 @@ impl Climber {
 }
 
 /// W and its gradient over some rows.
-struct Problem {
+struct Objective {
     anchors: Anchors,
     q: usize,
     center: bool,
@@ -489,7 +489,7 @@ struct At {
     /// length that is not in the span of those before it.
     l: Mat<f64>,
     apart: f64,
-    values: Arc<(Values, Anchors, Values)>,
+    values: Arc<(KernelValues, Anchors, KernelValues)>,
 }
 
 impl At {
@@ -524,8 +524,8 @@ impl At {
     }
 }
 
-impl Problem {
-    fn new(kernel: &Arc<dyn Kernel>, x: Points<'static>, q: usize, center: bool) -> Result<Problem> {
+impl Objective {
+    fn new(kernel: &Arc<dyn Kernel>, x: Points<'static>, q: usize, center: bool) -> Result<Objective> {
         let (mean, n) = (x.mean(), x.n() as f64);
         let mut units = vec![0.0; x.d()];
         let mut ranges = vec![(f64::MAX, f64::MIN); x.d()];
@@ -541,7 +541,7 @@ impl Problem {
             (*low, *high) = (*low - (*high - *low), *high + (*high - *low));
         }
         let trace = diagonal(kernel, &x)?.iter().sum();
-        Ok(Problem {
+        Ok(Objective {
             anchors: Anchors::new(kernel, x),
             q,
             center,
@@ -554,8 +554,8 @@ impl Problem {
     }
 
     /// The same where points move in a plane: a row's distance from it is a factor of its values.
-    fn in_plane(task: &Task, x: &Points<'static>, plane: &Plane) -> Result<Problem> {
-        let whole = Problem::new(task.kernel, x.clone(), task.q, task.center)?;
+    fn in_plane(task: &Task, x: &Points<'static>, plane: &Plane) -> Result<Objective> {
+        let whole = Objective::new(task.kernel, x.clone(), task.q, task.center)?;
         let (inside, heights) = plane.inside(x);
         let Form::Gaussian { gamma } = task.kernel.form() else { return Ok(whole) };
         let (base, f) = match task.kernel.conformal() {
@@ -566,9 +566,9 @@ impl Problem {
         // No axis is more likely a way to go than another.
         let unit =
             whole.units.iter().sum::<f64>() / whole.units.iter().filter(|unit| **unit > 0.0).count().max(1) as f64;
-        let ranges = Problem::new(base, inside.clone(), task.q, task.center)?.ranges;
+        let ranges = Objective::new(base, inside.clone(), task.q, task.center)?.ranges;
         let units = vec![unit; inside.d()];
-        Ok(Problem { anchors: Anchors::with_factors(base, inside, Some(factors)), units, ranges, ..whole })
+        Ok(Objective { anchors: Anchors::with_factors(base, inside, Some(factors)), units, ranges, ..whole })
     }
 
     fn rows(&self) -> &Points<'static> {
@@ -610,7 +610,7 @@ impl Problem {
     }
 
     /// `L⁻¹ C L⁻ᵀ` and `L⁻¹ μ`.
-    fn scatter(&self, values: &Values, l: &Mat<f64>) -> (Mat<f64>, Mat<f64>) {
+    fn scatter(&self, values: &KernelValues, l: &Mat<f64>) -> (Mat<f64>, Mat<f64>) {
         let (m, n) = (l.nrows(), self.rows().n() as f64);
         let (mut c, mut mean);
         if f64::EPSILON * condition(l.as_ref()) > LOSS {
@@ -772,11 +772,11 @@ mod tests {
     use crate::spectrum::Span;
     use crate::toys;
 
-    fn problem(kernel: &Arc<dyn Kernel>, x: &Points, center: bool) -> Problem {
-        Problem::new(kernel, x.slice(0..x.n()).into_owned(), 2, center).unwrap()
+    fn problem(kernel: &Arc<dyn Kernel>, x: &Points, center: bool) -> Objective {
+        Objective::new(kernel, x.slice(0..x.n()).into_owned(), 2, center).unwrap()
     }
 
-    fn climbed(problem: &Problem, start: Points<'static>, steps: usize) -> Climber {
+    fn climbed(problem: &Objective, start: Points<'static>, steps: usize) -> Climber {
         let mut climber = Climber { at: problem.at(start, 0.0).unwrap(), memory: Vec::new() };
         problem.climb(&mut climber, steps, Until::Settled(RISE), &()).unwrap();
         climber

@@ -125,26 +125,26 @@ impl Greedy {
     }
 
     /// What `then` makes of the rows to choose among.
-    fn choose<T>(&self, task: &Task, then: impl FnOnce(&Choice) -> Result<T>) -> Result<T> {
+    fn choose<T>(&self, task: &Task, then: impl FnOnce(&Selection) -> Result<T>) -> Result<T> {
         let n = task.n();
         if self.by_kernel(n, task.support()) {
-            return then(&Choice::leading(task, self.exchanges)?);
+            return then(&Selection::leading(task, self.exchanges)?);
         }
         let principal = task.principal(usual_rank(self.rank, n, task.target))?;
         let Principal { factor, values } = &*principal;
         let counting = values.len().min(if self.gain == "leading" { task.q } else { values.len() });
-        let mut choice = Choice::of_factor(task, factor, values, counting, self.exchanges);
+        let mut choice = Selection::of_factor(task, factor, values, counting, self.exchanges);
         choice.top = (self.gain == "top").then_some(task.q);
         then(&choice)
     }
 
-    fn chosen(&self, task: &Task, choice: &Choice) -> Result<Solution> {
+    fn chosen(&self, task: &Task, choice: &Selection) -> Result<Solution> {
         let (rows, expansion, settled) = match task.aim() {
             Target::Fidelity(fidelity) => choice.smallest(fidelity)?,
             Target::Support(m) => {
                 let (rows, settled) = match choice.spanning(m) {
                     // There is nothing to choose.
-                    Some(all) => (all, Settled { passes: 0, done: true }),
+                    Some(all) => (all, Exchanged { passes: 0, done: true }),
                     None => {
                         let (chosen, settled) = choice.exchanged(choice.picks(m)?)?;
                         (choice.rows(&chosen), settled)
@@ -171,18 +171,18 @@ impl Greedy {
 
 /// How exchanges ended.
 #[derive(Clone, Copy)]
-pub(super) struct Settled {
+pub(super) struct Exchanged {
     passes: usize,
     /// Whether no exchange helped any more.
     done: bool,
 }
 
 /// The rows to choose among.
-pub(super) struct Choice<'a> {
+pub(super) struct Selection<'a> {
     task: &'a Task<'a>,
     /// Numbers of the rows, increasing.
     candidates: Vec<usize>,
-    source: Source<'a>,
+    source: InnerProducts<'a>,
     /// Each row along the eigenvectors of T that count …
     along: Mat<f64>,
     /// … and T along them.
@@ -195,16 +195,16 @@ pub(super) struct Choice<'a> {
 }
 
 /// Where inner products of rows come from.
-enum Source<'a> {
+enum InnerProducts<'a> {
     /// Rows of a factor, in coordinates where T is `values`.
     Factor { atoms: Mat<f64>, factor: &'a Factor, values: &'a [f64] },
     /// The kernel; columns of its matrix that were needed are kept.
     Kernel { anchors: Box<Anchors>, columns: RefCell<BTreeMap<usize, Vec<f64>>> },
 }
 
-impl<'a> Choice<'a> {
+impl<'a> Selection<'a> {
     /// Among the rows on which fidelity is measured.
-    pub(super) fn leading(task: &'a Task<'a>, passes: usize) -> Result<Choice<'a>> {
+    pub(super) fn leading(task: &'a Task<'a>, passes: usize) -> Result<Selection<'a>> {
         let candidates = task.reference()?.rows.clone();
         let points = task.rows.gather(&candidates)?;
         let made;
@@ -222,8 +222,8 @@ impl<'a> Choice<'a> {
         let lengths = diagonal(task.kernel, &points)?;
         let (weights, along) = (values.clone(), along.clone());
         let anchors = Box::new(Anchors::new(task.kernel, points));
-        let source = Source::Kernel { anchors, columns: RefCell::default() };
-        Ok(Choice { task, candidates, source, along, weights, lengths, passes, top: None })
+        let source = InnerProducts::Kernel { anchors, columns: RefCell::default() };
+        Ok(Selection { task, candidates, source, along, weights, lengths, passes, top: None })
     }
 
     /// Among the rows of a factor (a sample where there are many); T counts along its first `counting` coordinates.
@@ -233,28 +233,28 @@ impl<'a> Choice<'a> {
         values: &'a [f64],
         counting: usize,
         passes: usize,
-    ) -> Choice<'a> {
+    ) -> Selection<'a> {
         let most = CANDIDATES.max(CANDIDATES_A_POINT * task.support());
         let candidates = Random::new(task.seed, Stream::GreedyCandidates).sample(factor.n(), most);
         let atoms = factor.rows_of(&candidates);
         let lengths = (0..atoms.nrows()).map(|i| atoms.row(i).squared_norm_l2()).collect();
         let (along, weights) = (atoms.as_ref().subcols(0, counting).to_owned(), values[..counting].to_vec());
-        let source = Source::Factor { atoms, factor, values };
-        Choice { task, candidates, source, along, weights, lengths, passes, top: None }
+        let source = InnerProducts::Factor { atoms, factor, values };
+        Selection { task, candidates, source, along, weights, lengths, passes, top: None }
     }
 
     fn rank(&self) -> Option<usize> {
         match &self.source {
-            Source::Factor { factor, .. } => Some(factor.rank()),
-            Source::Kernel { .. } => None,
+            InnerProducts::Factor { factor, .. } => Some(factor.rank()),
+            InnerProducts::Kernel { .. } => None,
         }
     }
 
     /// Numbers of rows that span all there is, if they are no more than `m`.
     pub(super) fn spanning(&self, m: usize) -> Option<Vec<usize>> {
         match &self.source {
-            Source::Factor { factor, .. } => (m >= factor.rank()).then(|| sorted(factor.pivots.clone())),
-            Source::Kernel { .. } => (m >= self.task.n()).then(|| self.candidates.clone()),
+            InnerProducts::Factor { factor, .. } => (m >= factor.rank()).then(|| sorted(factor.pivots.clone())),
+            InnerProducts::Kernel { .. } => (m >= self.task.n()).then(|| self.candidates.clone()),
         }
     }
 
@@ -271,8 +271,8 @@ impl<'a> Choice<'a> {
     /// `φ(x_i)·φ(x_p)` of all candidates i and those chosen.
     fn inner(&self, chosen: &[usize]) -> Mat<f64> {
         match &self.source {
-            Source::Factor { atoms, .. } => dense::product(atoms.as_ref(), gathered(atoms, chosen).transpose()),
-            Source::Kernel { anchors, columns } => {
+            InnerProducts::Factor { atoms, .. } => dense::product(atoms.as_ref(), gathered(atoms, chosen).transpose()),
+            InnerProducts::Kernel { anchors, columns } => {
                 let mut columns = columns.borrow_mut();
                 let missing: Vec<usize> = chosen.iter().copied().filter(|p| !columns.contains_key(p)).collect();
                 if !missing.is_empty() {
@@ -289,7 +289,7 @@ impl<'a> Choice<'a> {
     /// The column of one row. Where it must be made, those of the rows that gain most are made with it: a tile has as many lanes,
     /// and some of them come next.
     fn column(&self, row: usize, gains: &Gains) -> Mat<f64> {
-        if let Source::Kernel { columns, .. } = &self.source {
+        if let InnerProducts::Kernel { columns, .. } = &self.source {
             if columns.borrow().len() > KEPT {
                 columns.borrow_mut().clear();
             }
@@ -317,7 +317,7 @@ impl<'a> Choice<'a> {
 
     /// Picks beside any points, each for what it adds to them and to those before it.
     pub(super) fn picks_beside_points(&self, z: &Points<'static>, count: usize) -> Result<Vec<usize>> {
-        let Source::Kernel { anchors, .. } = &self.source else { return Ok(Vec::new()) };
+        let InnerProducts::Kernel { anchors, .. } = &self.source else { return Ok(Vec::new()) };
         let n = self.lengths.len() as f64;
         // φ(z)·v_k = Σ_j a_jk k(x_j, z): the coefficients of a component are its rows' own coordinates over λ, without their mean.
         let mean = |k: usize| if self.task.center { self.along.col(k).sum() / n } else { 0.0 };
@@ -385,13 +385,15 @@ impl<'a> Choice<'a> {
     }
 
     /// Exchanges points while that helps.
-    pub(super) fn exchanged(&self, mut chosen: Vec<usize>) -> Result<(Vec<usize>, Settled)> {
+    pub(super) fn exchanged(&self, mut chosen: Vec<usize>) -> Result<(Vec<usize>, Exchanged)> {
         // No passes asked for are no passes missed.
-        let unsettled = |passes| Settled { passes, done: self.passes == 0 };
+        let unsettled = |passes| Exchanged { passes, done: self.passes == 0 };
         if self.passes == 0 {
             return Ok((chosen, unsettled(0)));
         }
-        let Some(mut span) = Span::new(self, &chosen, self.inner(&chosen)) else { return Ok((chosen, unsettled(1))) };
+        let Some(mut span) = ChosenSpan::new(self, &chosen, self.inner(&chosen)) else {
+            return Ok((chosen, unsettled(1)));
+        };
         // Points tried since the last exchange: when all have been, none helps.
         let mut tried = 0;
         for pass in 1..=self.passes {
@@ -402,7 +404,7 @@ impl<'a> Choice<'a> {
                     (chosen[at], span, tried) = (best, next, 1);
                 }
                 if tried == chosen.len() {
-                    return Ok((chosen, Settled { passes: pass, done: true }));
+                    return Ok((chosen, Exchanged { passes: pass, done: true }));
                 }
             }
         }
@@ -411,7 +413,7 @@ impl<'a> Choice<'a> {
 
     /// A row that is better in the place of one point, and the span with it. Without the point the span loses a direction h,
     /// orthogonal to the others: what each row would gain in its place follows by one product with h.
-    fn exchange(&self, span: &Span, chosen: &[usize], at: usize) -> Result<Option<(usize, Span)>> {
+    fn exchange(&self, span: &ChosenSpan, chosen: &[usize], at: usize) -> Result<Option<(usize, ChosenSpan)>> {
         let (a, h) = span.only(at);
         let weighted: Vec<f64> = h.iter().zip(&self.weights).map(|(h, weight)| h * weight).collect();
         let square = dense::dot(&h, &weighted);
@@ -431,19 +433,19 @@ impl<'a> Choice<'a> {
         next[at] = best;
         let mut k = span.k.clone();
         k.col_mut(at).copy_from(self.column(best, &gains).col(0));
-        Ok(Span::new(self, &next, k).map(|span| (best, span)))
+        Ok(ChosenSpan::new(self, &next, k).map(|span| (best, span)))
     }
 
     /// The share of what exact kernel PCA captures that the span of these rows does.
     fn share(&self, chosen: &[usize]) -> Result<f64> {
         let (task, rows) = (self.task, self.rows(chosen));
         match &self.source {
-            Source::Factor { factor, values, .. } => {
+            InnerProducts::Factor { factor, values, .. } => {
                 let all: f64 = values.iter().take(task.q).sum();
                 Ok(factor.captured(&dense::diagonal(values), &rows, None, task.q)? / all)
             }
-            Source::Kernel { anchors, .. } => {
-                let captured = match Span::new(self, chosen, self.inner(chosen)) {
+            InnerProducts::Kernel { anchors, .. } => {
+                let captured = match ChosenSpan::new(self, chosen, self.inner(chosen)) {
                     Some(span) => span.captured(task)?,
                     None => task.on(anchors.points()).expansion_of(&task.rows.gather(&rows)?)?.captured,
                 };
@@ -468,7 +470,7 @@ impl<'a> Choice<'a> {
     }
 
     /// The fewest points, exchanged, that hold the fidelity: on these rows first, then on all.
-    pub(super) fn smallest(&self, fidelity: f64) -> Result<(Vec<usize>, Expansion, Settled)> {
+    pub(super) fn smallest(&self, fidelity: f64) -> Result<(Vec<usize>, Expansion, Exchanged)> {
         let mut best = self.smallest_here(fidelity)?;
         loop {
             let rows = self.rows(&best.0);
@@ -488,11 +490,11 @@ impl<'a> Choice<'a> {
     }
 
     /// From the picks that hold it without exchanges, which make up for some: one point fewer, or more, at a time.
-    fn smallest_here(&self, fidelity: f64) -> Result<(Vec<usize>, Settled)> {
+    fn smallest_here(&self, fidelity: f64) -> Result<(Vec<usize>, Exchanged)> {
         let (picks, held, rise) = self.enough(fidelity)?;
         if !held {
             // They span all there is: no exchange adds to that.
-            return Ok((picks, Settled { passes: 0, done: true }));
+            return Ok((picks, Exchanged { passes: 0, done: true }));
         }
         let mut best = self.exchanged(picks)?;
         let mut share = self.share(&best.0)?;
@@ -542,7 +544,7 @@ impl<'a> Choice<'a> {
 
     /// With more picks.
     fn grown(&self, mut chosen: Vec<usize>, more: usize) -> Result<Vec<usize>> {
-        let Some(span) = Span::new(self, &chosen, self.inner(&chosen)) else { return Ok(chosen) };
+        let Some(span) = ChosenSpan::new(self, &chosen, self.inner(&chosen)) else { return Ok(chosen) };
         let picks = self.picks_beside(span.held(), more)?;
         chosen.extend(picks);
         Ok(chosen)
@@ -551,7 +553,7 @@ impl<'a> Choice<'a> {
     /// Without those that lose least, one after the other.
     fn shrunk(&self, mut chosen: Vec<usize>, fewer: usize) -> Vec<usize> {
         for _ in 0..fewer {
-            let Some(span) = Span::new(self, &chosen, self.inner(&chosen)) else {
+            let Some(span) = ChosenSpan::new(self, &chosen, self.inner(&chosen)) else {
                 chosen.pop();
                 continue;
             };
@@ -615,7 +617,7 @@ impl Held {
 }
 
 /// The span of chosen rows.
-struct Span {
+struct ChosenSpan {
     /// Inner products of all rows with them, …
     k: Mat<f64>,
     /// … the Cholesky factor of theirs with each other, …
@@ -627,15 +629,15 @@ struct Span {
     sums: Vec<f64>,
 }
 
-impl Span {
+impl ChosenSpan {
     /// Nothing if they depend on each other, or nearly so: gains would be rounding.
-    fn new(choice: &Choice, chosen: &[usize], k: Mat<f64>) -> Option<Span> {
+    fn new(choice: &Selection, chosen: &[usize], k: Mat<f64>) -> Option<ChosenSpan> {
         let points = gathered(&choice.along, chosen);
         let l = dense::cholesky(gathered(&k, chosen).as_ref())?;
         if (0..chosen.len()).any(|i| l[(i, i)] * l[(i, i)] <= SPANNED * choice.lengths[chosen[i]]) {
             return None;
         }
-        let mut span = Span { k, l, points, rest: choice.all(), sums: Vec::new() };
+        let mut span = ChosenSpan { k, l, points, rest: choice.all(), sums: Vec::new() };
         let (u, basis) = (span.u(), span.basis());
         span.rest = span.rest.without(u.as_ref(), basis.as_ref());
         span.sums = choice.sums(&span.rest);

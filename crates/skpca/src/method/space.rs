@@ -270,7 +270,7 @@ pub(super) struct KernelSpace<'a> {
 }
 
 /// Rows up to which the kernel matrix is worked with.
-const ROWS: usize = 4000;
+const KERNEL_ROWS: usize = 4000;
 /// Eigenvalues do not fall quickly if a factor of low rank leaves more than this share of the trace.
 const SPREAD: f64 = 1e-3;
 
@@ -281,7 +281,7 @@ impl<'a> KernelSpace<'a> {
         let Task { kernel, center, .. } = *task;
         let n = task.n();
         let definite = matches!(kernel.form(), Form::Gaussian { .. } | Form::Manhattan { .. });
-        if !definite || rank < n || n > ROWS {
+        if !definite || rank < n || n > KERNEL_ROWS {
             return Ok(None);
         }
         let points = task.rows.whole()?;
