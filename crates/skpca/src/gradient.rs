@@ -21,7 +21,7 @@ use crate::blocks;
 use crate::dense;
 use crate::gram::{Basis, stretches};
 use crate::kernel::cosine::inverse_norm;
-use crate::kernel::{Form, Kernel, Outer, pinned};
+use crate::kernel::{Conformal, Form, Kernel, Outer, pinned};
 use crate::points::Points;
 use crate::scatter::Scatter;
 use crate::simd::{Element, Tiles};
@@ -64,7 +64,7 @@ impl Anchors {
     /// Packs `points`. Under a conformal kernel f(x) f(z) k(x, z) the values are f(x) k(x, z): the span of points does not depend
     /// on the lengths that f gives them.
     pub(crate) fn new(kernel: &Arc<dyn Kernel>, points: Points<'static>) -> Anchors {
-        match kernel.conformal() {
+        match Conformal::of(kernel.as_ref()) {
             Some(conformal) => {
                 let factors = stretches(conformal, &points);
                 Anchors::with_factors(&conformal.base, points, Some(factors))
@@ -465,7 +465,7 @@ mod tests {
             let (x, z) = (toys::normal(n, d, 1), toys::normal(m, d, 2));
             for entry in KERNELS {
                 let kernel = entry.example(&toys::normal(50, d, 3));
-                let kernel = kernel.conformal().map_or(&kernel, |conformal| &conformal.base);
+                let kernel = Conformal::of(kernel.as_ref()).map_or(&kernel, |conformal| &conformal.base);
                 for factors in [None, Some((0..n).map(|j| 1.0 - 0.4 * (j % 7) as f64).collect::<Vec<_>>())] {
                     let case = format!("{} {n} {m} {d} {}", entry.name, factors.is_some());
                     let anchors = Anchors::with_factors(kernel, x.slice(0..n).into_owned(), factors.clone());

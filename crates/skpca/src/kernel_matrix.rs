@@ -7,7 +7,7 @@ use faer::{Mat, MatMut};
 use crate::blocks;
 use crate::error::{Error, Result};
 use crate::gram::{Basis, stretches};
-use crate::kernel::Kernel;
+use crate::kernel::{Conformal, Kernel};
 use crate::points::Points;
 use crate::rows::{Pass, Rows, fold};
 use crate::watch::Watch;
@@ -46,7 +46,7 @@ pub(crate) fn check_magnitude(kernel: &Arc<dyn Kernel>, rows: &dyn Rows, known: 
 /// `k(x, x)` of each row. A conformal kernel's f is that of the blocks to the last bit: where its terms cancel, another
 /// rounding would show.
 fn own_values(kernel: &Arc<dyn Kernel>, x: &Points) -> Vec<f64> {
-    match kernel.conformal() {
+    match Conformal::of(kernel.as_ref()) {
         None => x.rows().map(|x| kernel.eval(x, x)).collect(),
         Some(conformal) => {
             let f = stretches(conformal, x);

@@ -58,7 +58,7 @@ impl Coordinates {
     pub fn new(kernel: &dyn Kernel, points: &Points) -> Coordinates {
         use std::f64::consts::LOG2_E;
         let form = kernel.form();
-        let stretch = kernel.conformal().map(Stretched::new);
+        let stretch = Conformal::of(kernel).map(Stretched::new);
         let finished = stretch.is_none() && !matches!(form, Form::Dot { outer: Outer::Power(_) | Outer::Tanh, .. });
         let plain = Coordinates {
             form,

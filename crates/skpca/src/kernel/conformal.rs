@@ -3,6 +3,7 @@
 //! Where f is large the kernel magnifies: distances in feature space grow. Which f separates the classes of labelled rows
 //! is for the room [`crate::conformal`] to find; here it is given.
 
+use std::any::Any;
 use std::sync::Arc;
 
 use super::bandwidth::Bandwidth;
@@ -99,6 +100,13 @@ pub struct Conformal {
     pub(crate) stretch: Stretch,
 }
 
+impl Conformal {
+    /// The kernel as a conformal one, if it is.
+    pub(crate) fn of(kernel: &dyn Kernel) -> Option<&Conformal> {
+        (kernel as &dyn Any).downcast_ref()
+    }
+}
+
 /// `f(x) = b₀ + Σ_n b_n exp(−δ ‖x − v_n‖²)`
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct Stretch {
@@ -137,8 +145,12 @@ impl Kernel for Conformal {
         self.base.instructions()
     }
 
-    fn conformal(&self) -> Option<&Conformal> {
-        Some(self)
+    fn is_linear(&self) -> bool {
+        false
+    }
+
+    fn bounded(&self) -> bool {
+        false
     }
 
     fn spec(&self) -> Spec {

@@ -14,6 +14,7 @@ mod polynomial;
 pub(crate) mod rbf;
 mod sigmoid;
 
+use std::any::Any;
 use std::fmt::Debug;
 use std::sync::Arc;
 
@@ -31,11 +32,11 @@ use crate::simd::Instructions;
 use crate::spec::{Fields, Spec};
 
 /// A symmetric function of two points, `k(x, z) = φ(x)·φ(z)`.
-pub trait Kernel: Debug + Send + Sync {
+pub trait Kernel: Any + Debug + Send + Sync {
     /// The definition, one value.
     fn eval(&self, x: &[f64], z: &[f64]) -> f64;
 
-    /// The same in the shape the block code knows.
+    /// The same in the shape the block code knows; of a [`Conformal`] kernel that of its base.
     fn form(&self) -> Form;
 
     /// Name and parameters, every rule resolved to a number.
@@ -54,11 +55,6 @@ pub trait Kernel: Debug + Send + Sync {
         None
     }
 
-    /// What [`Kernel::form`] leaves out: the factor of a conformal kernel.
-    fn conformal(&self) -> Option<&Conformal> {
-        None
-    }
-
     /// What blocks of its values are computed with: the best there is, unless a fit is pinned to something else
     /// ([`Fit::level`](crate::Fit)).
     fn instructions(&self) -> Instructions {
@@ -73,13 +69,12 @@ pub trait Kernel: Debug + Send + Sync {
     /// Whether `φ(x) = x`: then the columns of a table are all there is of feature space.
     fn is_linear(&self) -> bool {
         let identity = Form::Dot { gamma: 1.0, coef0: 0.0, outer: Outer::Identity };
-        self.form() == identity && self.conformal().is_none()
+        self.form() == identity
     }
 
     /// Whether values lie between −1 and 1, whatever the rows: then no row's rounding outweighs the others'.
     fn bounded(&self) -> bool {
-        let form = matches!(self.form(), Form::Gaussian { .. } | Form::Manhattan { .. } | Form::Cosine);
-        form && self.conformal().is_none()
+        matches!(self.form(), Form::Gaussian { .. } | Form::Manhattan { .. } | Form::Cosine)
     }
 }
 
@@ -321,7 +316,7 @@ mod tests {
                 bounded: kernel.bounded(),
                 positive_semidefinite: kernel.positive_semidefinite(),
                 finite_dimension: kernel.rank(2) < usize::MAX,
-                labelled: kernel.conformal().is_some(),
+                labelled: Conformal::of(kernel.as_ref()).is_some(),
             };
             assert_eq!(entry.capabilities, found, "{}", entry.name);
         }

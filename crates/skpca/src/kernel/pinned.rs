@@ -14,7 +14,7 @@ pub(crate) fn pinned(kernel: Arc<dyn Kernel>, instructions: Instructions) -> Arc
     if kernel.instructions() == instructions {
         return kernel;
     }
-    match kernel.conformal() {
+    match Conformal::of(kernel.as_ref()) {
         Some(Conformal { base, stretch }) => {
             Arc::new(Conformal { base: pinned(base.clone(), instructions), stretch: stretch.clone() })
         }
@@ -81,7 +81,7 @@ mod tests {
                     let mut gradient = [0.0; 2];
                     k.add_gradient(z, x, 1.5, &mut gradient);
                     let conformal =
-                        k.conformal().map(|k| (k.base.instructions() == k.instructions(), k.stretch.clone()));
+                        Conformal::of(k).map(|k| (k.base.instructions() == k.instructions(), k.stretch.clone()));
                     let flags = (k.is_linear(), k.bounded(), k.positive_semidefinite());
                     (k.eval(x, z), gradient, k.form(), k.spec(), k.rank(2), k.width(), conformal, flags)
                 };

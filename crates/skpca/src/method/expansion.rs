@@ -31,7 +31,7 @@ use crate::eigen::{Accuracy, top};
 use crate::error::Result;
 use crate::gradient::{Anchors, KernelValues};
 use crate::gram::stretches;
-use crate::kernel::{Form, Kernel};
+use crate::kernel::{Conformal, Form, Kernel};
 use crate::kernel_matrix::diagonal;
 use crate::points::Points;
 use crate::random::{Random, Stream};
@@ -558,7 +558,7 @@ impl Objective {
         let whole = Objective::new(task.kernel, x.clone(), task.q, task.center)?;
         let (inside, heights) = plane.inside(x);
         let Form::Gaussian { gamma } = task.kernel.form() else { return Ok(whole) };
-        let (base, f) = match task.kernel.conformal() {
+        let (base, f) = match Conformal::of(task.kernel.as_ref()) {
             Some(conformal) => (&conformal.base, stretches(conformal, x)),
             None => (task.kernel, vec![1.0; x.n()]),
         };
