@@ -16,6 +16,7 @@ mod kmeans;
 mod l1;
 mod l21;
 mod landmarks;
+mod lbfgs;
 mod likelihood;
 mod parameters;
 mod plane;
