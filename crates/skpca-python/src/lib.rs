@@ -106,7 +106,7 @@ impl Model {
         self.pass(&x, self.0.q() + 1, out, |rows, out| self.0.score_into(rows, precision(single), out))
     }
 
-    /// Log-likelihood of the rows of x; models of the method likelihood only.
+    /// Log-likelihood of the rows of x, from models that know their density only.
     #[pyo3(signature = (x, single = false))]
     fn log_likelihood<'py>(
         &self,

@@ -103,6 +103,8 @@ pub enum Outer {
 pub struct Entry {
     /// The name users give.
     pub name: &'static str,
+    /// What scikit-learn calls it, where that differs.
+    pub sklearn: Option<&'static str>,
     /// Its formula, and what is to be known of it.
     pub summary: &'static str,
     /// Where it was published.
@@ -125,14 +127,24 @@ pub struct Capabilities {
     pub positive_semidefinite: bool,
     /// Its feature space has finitely many dimensions ([`Kernel::rank`]).
     pub finite_dimension: bool,
+    /// It is `exp(−γ ‖x − z‖²)` for some γ: pre-images have a fixed-point iteration (Mika et al. 1998).
+    pub gaussian: bool,
+    /// It is the inner product of the rows as they are ([`Kernel::is_linear`]).
+    pub linear: bool,
     /// It is learned from the classes of the rows.
     pub labelled: bool,
 }
 
 impl Capabilities {
-    /// A kernel like the Gaussian.
-    pub(crate) const RADIAL: Capabilities =
-        Capabilities { bounded: true, positive_semidefinite: true, finite_dimension: false, labelled: false };
+    /// A kernel of distances that is bounded and has infinitely many features.
+    pub(crate) const RADIAL: Capabilities = Capabilities {
+        bounded: true,
+        positive_semidefinite: true,
+        finite_dimension: false,
+        gaussian: false,
+        linear: false,
+        labelled: false,
+    };
 }
 
 impl Entry {
@@ -159,9 +171,11 @@ impl Entry {
 
     /// All of it, for other languages.
     pub fn to_json(&self) -> Value {
-        let Capabilities { bounded, positive_semidefinite, finite_dimension, labelled } = self.capabilities;
+        let Capabilities { bounded, positive_semidefinite, finite_dimension, gaussian, linear, labelled } =
+            self.capabilities;
         json!({
             "name": self.name,
+            "sklearn": self.sklearn,
             "summary": self.summary,
             "source": self.source,
             "parameters": self.parameters.iter().map(Parameter::to_json).collect::<Vec<_>>(),
@@ -169,6 +183,8 @@ impl Entry {
             "bounded": bounded,
             "positive_semidefinite": positive_semidefinite,
             "finite_dimension": finite_dimension,
+            "gaussian": gaussian,
+            "linear": linear,
             "labelled": labelled,
         })
     }
@@ -305,6 +321,8 @@ mod tests {
                 bounded: kernel.bounded(),
                 positive_semidefinite: kernel.positive_semidefinite(),
                 finite_dimension: kernel.rank(2) < usize::MAX,
+                gaussian: matches!(kernel.form(), Form::Gaussian { .. }) && kernel.conformal().is_none(),
+                linear: kernel.is_linear(),
                 labelled: kernel.conformal().is_some(),
             };
             assert_eq!(entry.capabilities, found, "{}", entry.name);
