@@ -145,7 +145,7 @@ fn a_fit_that_needs_too_much_memory_is_refused_with_advice() {
     let desk = Desk::new();
     desk.put("data.csv", csv(&NAMES, &normal(2, 3000, 3)));
     let message = "this fit needs about 16 MB of memory, 1 MB are allowed: \
-                   use --method landmarks with a smaller --support, or fewer rows";
+                   use --method expansion (about 4 MB), a smaller --support, or fewer rows";
     desk.refuses_fit("data.csv --method exact --memory 1MB", 1, message);
     desk.ok("fit data.csv -o model.skpca --method landmarks --support 5 --memory 10MB");
 }
