@@ -12,7 +12,7 @@ import numpy as np
 from sklearn.metrics.pairwise import pairwise_kernels
 from sklearn.utils.validation import _check_psd_eigenvalues
 
-from . import _core
+from . import _core, _registry
 
 
 def is_given(kernel):
@@ -26,10 +26,11 @@ def fit(X, kernel, scaling, names=None, words=None, **options):
     values = X if kernel == "precomputed" else finite(pairwise_kernels(X, metric=kernel))
     if values.shape[0] != values.shape[1]:
         raise ValueError(f"a precomputed kernel matrix is square, X has shape {values.shape}")
-    model = _core.fit(factor(values), kernel="linear", scaling="none", **options)
+    model = _core.fit(factor(values), kernel=_registry.LINEAR, scaling="none", **options)
     if "rows" not in model.arrays():
         method = json.loads(model.describe())["method"]["name"]
-        raise ValueError(f"the method {method} moves points, a given kernel has samples only: take greedy")
+        others = [name for name, entry in _registry.METHODS.items() if not entry["synthetic_points"]]
+        raise ValueError(f"the method {method} moves points, a given kernel has samples only: use {', '.join(others)}")
     return Given(model, kernel, X)
 
 

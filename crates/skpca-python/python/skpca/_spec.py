@@ -5,19 +5,7 @@ from numbers import Integral, Real
 
 from sklearn.utils import check_random_state
 
-from . import _core
-
-# scikit-learn's names that differ from ours.
-ALIASES = {"poly": "polynomial"}
-
-# All that the core knows of methods and kernels, by name.
-METHODS = {entry["name"]: entry for entry in json.loads(_core.methods())}
-KERNELS = {entry["name"]: entry for entry in json.loads(_core.kernels())}
-
-
-def known(entry):
-    """The estimator's parameters that an entry of a registry has, and what they are called there."""
-    return {one["sklearn"]: one["name"] for one in entry["parameters"] if one["sklearn"]} if entry else {}
+from ._registry import ALIASES, KERNELS, METHODS, known
 
 
 def fields(what, value):
