@@ -166,7 +166,7 @@ class SparseKernelPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, KernelM
             rows = _preimage.fixed_point(self._model, X.astype(np.float64))
         else:
             raise NotFittedError(
-                "models under a precomputed kernel have no inverse, those from files only that of the fixed point"
+                "no inverse: a precomputed kernel has none, and of a model file only the fixed point is left"
             )
         return rows.astype(X.dtype, copy=False)
 

@@ -25,7 +25,7 @@ def fit(X, kernel, scaling, names=None, words=None, **options):
         raise ValueError(f"scaling = {scaling!r}: must be none under a given kernel, which sees the rows as they are")
     values = X if kernel == "precomputed" else finite(pairwise_kernels(X, metric=kernel))
     if values.shape[0] != values.shape[1]:
-        raise ValueError(f"a precomputed kernel matrix is square, X has shape {values.shape}")
+        raise ValueError(f"a precomputed kernel matrix must be square, X has shape {values.shape}")
     model = _core.fit(factor(values), kernel=_registry.LINEAR, scaling="none", **options)
     if "rows" not in model.arrays():
         method = json.loads(model.describe())["method"]["name"]
@@ -37,7 +37,7 @@ def fit(X, kernel, scaling, names=None, words=None, **options):
 def finite(values):
     """Values of someone's function, which may be anything."""
     if not np.isfinite(values).all():
-        raise ValueError("the kernel is a function with values that are not finite numbers")
+        raise ValueError("the kernel function returned values that are not finite numbers")
     return values
 
 
@@ -63,7 +63,9 @@ class Given:
     def score(self, X, single=False):
         """k(x,x) − 2 βᵀk_z(x) + μᵀβ − ‖Eᵀ project(x)‖²"""
         if self.kernel == "precomputed":
-            raise ValueError("a score needs k(x, x), which a precomputed kernel matrix does not tell: give a function")
+            raise ValueError(
+                "scores need k(x, x), which a precomputed kernel matrix does not hold: give a kernel function"
+            )
         X = X.astype(np.float64, copy=False)
         lengths = np.array([self.kernel(x, x) for x in X], dtype=float)
         means, mean = self.parts["means"], self.parts["mean"]

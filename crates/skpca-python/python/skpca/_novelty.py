@@ -173,9 +173,7 @@ class KernelNovelty(OutlierMixin, KernelModel):
         """
         X = double(self._queries(X))
         if self._precision is None:
-            raise NotFittedError(
-                "a model with correlated components, read from a file, does not know their correlations"
-            )
+            raise NotFittedError("a model file does not keep the correlations of components: fit the detector again")
         features = self._model.transform(X)
         return np.einsum("ij,jk,ik->i", features, self._precision, features)
 

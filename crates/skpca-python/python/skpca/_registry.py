@@ -12,14 +12,15 @@ KERNELS = {entry["name"]: entry for entry in json.loads(_core.kernels())}
 # scikit-learn's names of kernels that differ from the core's.
 ALIASES = {entry["sklearn"]: name for name, entry in KERNELS.items() if entry["sklearn"]}
 
-# Kernels that our own formulas use: k(x, z) = x·z, and exp(−γ ‖x − z‖²).
-LINEAR = next(name for name, entry in KERNELS.items() if entry["linear"])
-GAUSSIAN = next(name for name, entry in KERNELS.items() if entry["gaussian"])
-
 
 def known(entry):
     """The estimator's parameters that an entry of a registry has, and what they are called there."""
     return {one["sklearn"]: one["name"] for one in entry["parameters"] if one["sklearn"]} if entry else {}
+
+
+# Kernels that our own formulas use: k(x, z) = x·z, and exp(−γ ‖x − z‖²).
+LINEAR = next(name for name, entry in KERNELS.items() if entry["linear"])
+GAUSSIAN = next(name for name, entry in KERNELS.items() if entry["gaussian"] and "gamma" in known(entry))
 
 
 def having(registry, name):
