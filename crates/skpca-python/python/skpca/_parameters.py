@@ -15,7 +15,7 @@ from typing import get_args
 
 import numpy as np
 
-from ._registry import KERNELS, METHODS, defaults, described, having, listed, those
+from ._registry import KERNELS, METHODS, described, listed, owners, those
 
 SCALINGS = ("none", "standard", "minmax")
 GAMMA_RULES = next(
@@ -93,7 +93,7 @@ class Parameters:
             "The kernel's coefficient: a number, or a rule that finds one from the rows. "
             '"median" is 1 / median (squared) distance of two rows, "mean" 1 / (2 * mean squared distance), "scale"'
             " 1 / (n_features * X.var()). None is "
-            + "; ".join(f'"{rule}" for {listed(names)}' for rule, names in defaults(KERNELS, "gamma").items())
+            + "; ".join(f'"{rule}" for {listed(names)}' for rule, names in owners(KERNELS, "gamma", "default").items())
             + ". KernelPCA's default would be ``1 / n_features``.",
             is_gamma,
             f"a finite number above 0 or one of {', '.join(GAMMA_RULES)}",
@@ -102,7 +102,7 @@ class Parameters:
     degree: int | None = field(
         default=3,
         metadata=about(
-            f"Degree of the kernel {listed(having(KERNELS, 'degree')['degree'])}.",
+            f"Degree of the kernel {listed(owners(KERNELS, 'degree', 'sklearn')['degree'])}.",
             lambda value: is_number(value) and value in range(1, 65),
             "an integer from 1 to 64",
         ),
@@ -110,7 +110,9 @@ class Parameters:
     coef0: float | None = field(
         default=1,
         metadata=about(
-            f"Constant of the kernels {listed(having(KERNELS, 'coef0')['coef0'])}.", is_number, "a finite number"
+            f"Constant of the kernels {listed(owners(KERNELS, 'coef0', 'sklearn')['coef0'])}.",
+            is_number,
+            "a finite number",
         ),
     )
     n_support: int | None = field(
@@ -155,7 +157,7 @@ class Parameters:
         default=None,
         metadata=about(
             "Where iterations end: "
-            + "; ".join(f"``{name}`` of {listed(names)}" for name, names in having(METHODS, "tol").items())
+            + "; ".join(f"``{name}`` of {listed(names)}" for name, names in owners(METHODS, "tol", "name").items())
             + ".",
             is_positive,
             "a finite number above 0",
@@ -165,7 +167,7 @@ class Parameters:
         default=None,
         metadata=about(
             "Most iterations: "
-            + "; ".join(f"``{name}`` of {listed(names)}" for name, names in having(METHODS, "max_iter").items())
+            + "; ".join(f"``{name}`` of {listed(names)}" for name, names in owners(METHODS, "max_iter", "name").items())
             + ".",
             lambda value: is_whole(value, 0, 10**15),
             "an integer from 0 to 10**15",

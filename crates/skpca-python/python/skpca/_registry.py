@@ -23,22 +23,13 @@ LINEAR = next(name for name, entry in KERNELS.items() if entry["linear"])
 GAUSSIAN = next(name for name, entry in KERNELS.items() if entry["gaussian"] and "gamma" in known(entry))
 
 
-def having(registry, name):
-    """The entries that have a parameter of the estimators, by what they call it."""
-    found = {}
-    for entry in registry.values():
-        if name in known(entry):
-            found.setdefault(known(entry)[name], []).append(entry["name"])
-    return found
-
-
-def defaults(registry, name):
-    """The entries that have a parameter of the estimators, by its default."""
+def owners(registry, parameter, field):
+    """The entries that have a parameter of the estimators, by what the registry says of it in some field."""
     found = {}
     for entry in registry.values():
         for one in entry["parameters"]:
-            if one["sklearn"] == name:
-                found.setdefault(one["default"], []).append(entry["name"])
+            if one["sklearn"] == parameter:
+                found.setdefault(one[field], []).append(entry["name"])
     return found
 
 
@@ -49,14 +40,14 @@ def those(registry, capability):
 
 def listed(names):
     """`"a", "b" and "c"`"""
-    *first, last = (f'"{name}"' for name in names)
+    *first, last = [f'"{name}"' for name in names] or ["none"]
     return f"{', '.join(first)} and {last}" if first else last
 
 
 def described(registry):
     """A paragraph for each entry of a registry, then one for each parameter."""
     entries = [item(spelled(entry), entry["summary"], entry["source"]) for entry in registry.values()]
-    parameters = [item(f"``{one['name']}`` of {listed(owners)}", *explained(one)) for one, owners in grouped(registry)]
+    parameters = [item(f"``{one['name']}`` of {listed(names)}", *explained(one)) for one, names in grouped(registry)]
     return "\n".join([*entries, "", "Their own parameters:", "", *parameters])
 
 
@@ -76,11 +67,11 @@ def grouped(registry):
     found = []
     for name, entry in registry.items():
         for parameter in entry["parameters"]:
-            owners = next((owners for one, owners in found if one == parameter), None)
-            if owners is None:
+            same = next((names for one, names in found if one == parameter), None)
+            if same is None:
                 found.append((parameter, [name]))
             else:
-                owners.append(name)
+                same.append(name)
     return found
 
 
