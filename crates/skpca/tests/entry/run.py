@@ -3,7 +3,8 @@
     python crates/skpca/tests/entry/run.py            builds the copy and runs laws, program and Python with both
     python crates/skpca/tests/entry/run.py --check    compiles the library with both, in seconds
 
-The copy is target/entry. It shares the directory that cargo builds in, so that only our own crates are compiled again.
+The copy is target/entry. It shares the directory that cargo builds in, so that only our own crates are compiled again;
+not to be run beside other builds of the tree, whose program it replaces.
 """
 
 import argparse
