@@ -7,6 +7,7 @@ from sklearn.decomposition import PCA
 from sklearn.metrics import roc_auc_score
 from sklearn.model_selection import GridSearchCV
 from sklearn.svm import LinearSVC
+from skpca._registry import METHODS as REGISTRY
 
 from .data import standardised
 from .models import about, fit, median_rule, rbf
@@ -42,7 +43,8 @@ SETS = {
     "mnist": ("mnist_0_vs_rest", 0),
     "fashion": ("fashion_0_vs_1", 0),
 }
-METHODS = ("expansion", "greedy", "likelihood", "l21", "l1", "elastic-net", "landmarks", "threshold", "energy")
+# Every method that can be asked for a number of points, and needs no labels.
+METHODS = tuple(name for name, entry in REGISTRY.items() if not (entry["keeps_all_rows"] or entry["labelled"]))
 BASELINES = ("Nyström, uniform", "Nyström, k-means", "Nyström, pivoted")
 SIZES = (10, 15, 20, 30, 50, 100)
 Q, ROWS, TESTED = 10, 1000, 2000
@@ -150,6 +152,11 @@ class Nystroem:
         return outside + inside
 
 
+def shown(runs):
+    """Methods and baselines that the runs know; one that was added later is in none."""
+    return [method for method in (*METHODS, *BASELINES) if method in runs[0]]
+
+
 def at(run, method, size, field):
     """What a method reached when asked for a size; None where it refused."""
     return next((one.get(field) for one in run[method] if one["asked"] == size), None)
@@ -197,7 +204,7 @@ def page(results, folder):
         parts.append(f"Exact kernel PCA, {runs[0]['n']} rows: {kind} {worth}. Fidelity / {kind}:\n")
         sizes = [one["asked"] for one in runs[0]["landmarks"]]
         rows = []
-        for method in (*METHODS, *BASELINES):
+        for method in shown(runs):
             cells = [(mean(runs, method, size, "fidelity"), mean(runs, method, size, "worth")) for size in sizes]
             rows.append([method, *[DASH if a is None else f"{a:.3f} / {b:.3f}" for a, b in cells]])
         parts.append(table(["method", *[f"m = {size}" for size in sizes]], rows))
@@ -208,7 +215,7 @@ def page(results, folder):
 def drawing(runs, kind):
     figure, axes = plt.subplots(1, 2, figsize=(9, 3.4), layout="constrained")
     for axis, field in zip(axes, ("fidelity", "worth"), strict=True):
-        for k, method in enumerate((*METHODS, *BASELINES)):
+        for k, method in enumerate(shown(runs)):
             asked = [one["asked"] for one in runs[0][method]]
             points = [(mean(runs, method, size, "points"), mean(runs, method, size, field)) for size in asked]
             points = [point for point in points if None not in point]

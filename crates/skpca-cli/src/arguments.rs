@@ -44,7 +44,7 @@ pub enum Command {
     ///
     /// The score is a squared distance in feature space; higher is more novel. `novel` is 1 where the score is above
     /// the threshold, which is the fit's --quantile of the training scores. `p_value` is the share of training rows
-    /// that score as high. A model of the method likelihood adds log_likelihood.
+    /// that score as high. A model that knows the density of rows adds log_likelihood.
     Score(ApplyArguments),
     /// What a model file holds
     Inspect {

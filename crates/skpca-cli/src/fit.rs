@@ -5,7 +5,8 @@ use std::path::Path;
 use std::time::Instant;
 
 use serde_json::Value;
-use skpca::{Fit, Labels, Model, Points, Target, format};
+use skpca::method::METHODS;
+use skpca::{Fit, Labels, Model, Points, Spec, Target, format};
 
 use crate::arguments::{FitArguments, TableArguments};
 use crate::failure::Failure;
@@ -90,8 +91,12 @@ fn check_memory(fit: &Fit, table: &Table, limit: Option<usize>, quiet: bool) -> 
         None => (memory::available().unwrap_or(usize::MAX), "free"),
     };
     if needed > most {
+        let advice = match leanest(fit, table) {
+            Some((name, least)) if least < needed => format!("--method {name} (about {}), ", memory::text(least)),
+            _ => String::new(),
+        };
         return Err(Failure::Run(format!(
-            "this fit needs about {} of memory, {} are {whose}: use --method landmarks with a smaller --support, or fewer rows",
+            "this fit needs about {} of memory, {} are {whose}: use {advice}a smaller --support, or fewer rows",
             memory::text(needed),
             memory::text(most)
         )));
@@ -100,6 +105,13 @@ fn check_memory(fit: &Fit, table: &Table, limit: Option<usize>, quiet: bool) -> 
         complain(&format!("this fit takes about {} of memory", memory::text(needed)));
     }
     Ok(())
+}
+
+/// The method that fits the table in the least memory, and how much that is.
+fn leanest(fit: &Fit, table: &Table) -> Option<(&'static str, usize)> {
+    let others = METHODS.iter().filter(|entry| !entry.capabilities.labelled);
+    let memory = |name| Fit { method: Spec::new(name), ..fit.clone() }.memory(table.rows, table.columns).ok();
+    others.filter_map(|entry| Some((entry.name, memory(entry.name)?))).min_by_key(|(_, bytes)| *bytes)
 }
 
 fn print(model: &Model, path: &Path, seconds: f64, json: bool) -> Result<(), Failure> {

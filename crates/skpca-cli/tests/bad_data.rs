@@ -144,10 +144,17 @@ fn a_fit_refuses_calls_that_cannot_be_read() {
 fn a_fit_that_needs_too_much_memory_is_refused_with_advice() {
     let desk = Desk::new();
     desk.put("data.csv", csv(&NAMES, &normal(2, 3000, 3)));
-    let message = "this fit needs about 16 MB of memory, 1 MB are allowed: \
-                   use --method landmarks with a smaller --support, or fewer rows";
-    desk.refuses_fit("data.csv --method exact --memory 1MB", 1, message);
-    desk.ok("fit data.csv -o model.skpca --method landmarks --support 5 --memory 10MB");
+    let flags = "--method exact --memory 1MB";
+    let message = desk.run(&format!("fit data.csv -o model.skpca {flags}")).stderr;
+    let start = "error: this fit needs about 16 MB of memory, 1 MB are allowed: use --method ";
+    let advice = message.strip_prefix(start).unwrap_or_else(|| panic!("{message}"));
+    let (method, rest) = advice.split_once(" (about ").unwrap();
+    let (least, rest) = rest.split_once(" MB)").unwrap();
+    assert_eq!(rest, ", a smaller --support, or fewer rows\n");
+    desk.refuses_fit(&format!("data.csv {flags}"), 1, message.trim_start_matches("error: ").trim_end());
+    // The advice helps, and names what is needed, to a rounded megabyte.
+    let more = least.parse::<usize>().unwrap() + 1;
+    desk.ok(&format!("fit data.csv -o model.skpca --method {method} --memory {more}MB"));
 }
 
 /// Before the data are even opened: a fit may take hours.

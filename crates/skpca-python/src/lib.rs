@@ -35,10 +35,11 @@ fn compute_of<T: Send>(py: Python<'_>, x: &Table, work: impl FnOnce(Points) -> R
 
 /// A name, a command-line spelling or a JSON object.
 fn spec(text: &str) -> PyResult<Spec> {
-    match text.starts_with('{') {
-        true => serde_json::from_str(text).map_err(value_error).and_then(|v| Spec::from_json(&v).map_err(value_error)),
-        false => text.parse().map_err(value_error),
+    if !text.starts_with('{') {
+        return text.parse().map_err(value_error);
     }
+    let object = serde_json::from_str(text).map_err(value_error)?;
+    Spec::from_json(&object).map_err(value_error)
 }
 
 fn precision(single: bool) -> Precision {
@@ -76,9 +77,10 @@ impl Model {
         let to = room.as_slice_mut()?;
         let work = || work(UncheckedRows::new(width, values)?, to);
         let cost = rows * width.max(columns).saturating_mul(2 * self.0.m());
-        match rows > FEW_ROWS || rows * width > FEW_VALUES || cost > LITTLE_WORK {
-            true => compute(out.py(), work)?,
-            false => out.py().detach(work).map_err(value_error)?,
+        if rows > FEW_ROWS || rows * width > FEW_VALUES || cost > LITTLE_WORK {
+            compute(out.py(), work)?;
+        } else {
+            out.py().detach(work).map_err(value_error)?;
         }
         drop(room);
         Ok(out)
@@ -108,7 +110,7 @@ impl Model {
         self.pass(&x, self.0.q() + 1, out, |rows, out| self.0.score_into(rows, precision(single), out))
     }
 
-    /// Log-likelihood of the rows of x; models of the method likelihood only.
+    /// Log-likelihood of the rows of x, from models that know their density only.
     #[pyo3(signature = (x, single = false))]
     fn log_likelihood<'py>(
         &self,
@@ -198,24 +200,17 @@ impl Model {
     }
 }
 
-/// A whole number; Python's have no end, and its booleans are some.
+/// An integer; Python's have no bounds, and its booleans are integers too.
 fn whole<T: TryFrom<u64>>(name: &str, value: &Bound<'_, PyAny>, least: u64) -> PyResult<T> {
-    let expected = |error: PyErr| {
-        let message = format!("{name} = {value}: expected an integer from {least} to 2**64 - 1");
-        match error.is_instance_of::<PyTypeError>(value.py()) {
-            true => PyTypeError::new_err(message),
-            false => PyValueError::new_err(message),
-        }
-    };
-    let number = match value.is_instance_of::<PyBool>() {
-        true => Err(PyTypeError::new_err(())),
-        false => value.extract::<u64>(),
-    };
-    let number = number.and_then(|number| match number < least {
-        true => Err(PyValueError::new_err(())),
-        false => T::try_from(number).map_err(|_| PyValueError::new_err(())),
-    });
-    number.map_err(expected)
+    let message = || format!("{name} = {value}: expected an integer from {least} to 2**64 - 1");
+    if value.is_instance_of::<PyBool>() {
+        return Err(PyTypeError::new_err(message()));
+    }
+    match value.extract::<u64>() {
+        Ok(number) if number >= least => T::try_from(number).map_err(|_| PyValueError::new_err(message())),
+        Err(error) if error.is_instance_of::<PyTypeError>(value.py()) => Err(PyTypeError::new_err(message())),
+        _ => Err(PyValueError::new_err(message())),
+    }
 }
 
 fn components_argument(value: &Bound<'_, PyAny>) -> PyResult<Option<usize>> {
@@ -234,8 +229,9 @@ fn rounds_argument(value: &Bound<'_, PyAny>) -> PyResult<usize> {
     whole("rounds", value, 0)
 }
 
-/// Fits a model to the rows of x; labels are the classes of the rows, names those of the columns, progress is called with a stage and the share of it
-/// that is done, words (a JSON object) are kept with the model as they are. level pins the instructions that kernel values are computed with.
+/// Fits a model to the rows of x. `labels` are the classes of the rows, `names` those of the columns; `progress` is called
+/// with a stage and the share of it that is done; `words`, a JSON object, are kept with the model as they are; `level` pins
+/// the instructions that kernel values are computed with.
 #[pyfunction]
 #[pyo3(signature = (x, *, method = "expansion", kernel = "rbf", components = None, support = None, fidelity = None,
                     center = None, scaling = "standard", quantile = 0.95, seed = 0, level = "auto", labels = None,

@@ -7,9 +7,11 @@ import importlib
 import importlib.resources
 import inspect
 import pickle
+import re
 import subprocess
 import sys
 import warnings
+from dataclasses import fields
 
 import numpy as np
 import pytest
@@ -28,9 +30,15 @@ from sklearn.preprocessing import StandardScaler
 from sklearn.svm import LinearSVC
 from sklearn.utils.estimator_checks import parametrize_with_checks
 from skpca import KernelNovelty, SparseKernelPCA, _spec
+from skpca._registry import KERNELS, METHODS
 
-METHODS = _spec.METHODS
 UNLABELLED = [name for name, entry in METHODS.items() if not entry["labelled"]]
+# Kernels that are valid with any parameters, but the default, by scikit-learn's names.
+OTHERS = [
+    entry["sklearn"] or name
+    for name, entry in KERNELS.items()
+    if entry["positive_semidefinite"] and not entry["labelled"] and name != SparseKernelPCA().kernel
+]
 # The penalties of ten components are sought one by one: three are enough to check an interface.
 SIZES = {"l1": 3, "elastic-net": 3}
 
@@ -57,11 +65,7 @@ def test_checks_of_scikit_learn(estimator, check):
 
 
 @parametrize_with_checks(
-    [
-        kind(kernel=kernel, method="greedy")
-        for kind in (SparseKernelPCA, KernelNovelty)
-        for kernel in ("laplacian", "poly", "linear", "cosine", rbf)
-    ],
+    [kind(kernel=kernel, method="greedy") for kind in (SparseKernelPCA, KernelNovelty) for kernel in [*OTHERS, rbf]],
     expected_failed_checks=lambda estimator: (
         {"check_fit2d_1feature": "the cosine of two positive numbers is 1, and our error says that nothing varies"}
         if estimator.kernel == "cosine"
@@ -80,6 +84,27 @@ def test_docstrings(module):
     assert tried > 0 and failed == 0
 
 
+def estimators():
+    return [SparseKernelPCA, KernelNovelty, pytest.importorskip("skpca.pyod").SKPCA]
+
+
+def test_docstrings_say_what_the_registries_know():
+    for kind in estimators():
+        text = " ".join(inspect.getdoc(kind).split())
+        for entry in (*METHODS.values(), *KERNELS.values()):
+            assert f'- "{entry["name"]}"' in text and " ".join(entry["summary"].split()) in text, entry["name"]
+            for one in entry["parameters"]:
+                assert f"- ``{one['name']}`` of " in text and one["help"] in text, (entry["name"], one["name"])
+
+
+def test_docstrings_explain_every_parameter():
+    for kind in estimators():
+        for name, one in inspect.signature(kind).parameters.items():
+            assert re.search(rf"\n{name} : .*, default={re.escape(repr(one.default))}\n    \S", kind.__doc__), name
+        assert list(inspect.signature(kind).parameters) == ["n_components", *(one.name for one in fields(kind)[1:])]
+        assert set(kind().get_params()) == {one.name for one in fields(kind)}
+
+
 @pytest.mark.parametrize("kernel", ["rbf", "poly", "linear", "cosine"])
 def test_full_support_is_kernel_pca(kernel):
     x, queries = skewed(120)
@@ -96,9 +121,7 @@ def test_full_support_is_kernel_pca(kernel):
 def test_parameters_reach_the_methods_and_kernels_that_have_them():
     """Each under the name that the core has for it, and no others."""
     given = {"refit": False, "tol": 0.5, "max_iter": 7, "gamma": 0.25, "degree": 4, "coef0": 2.0}
-    entries = [("method", entry) for entry in METHODS.values()] + [
-        ("kernel", entry) for entry in _spec.KERNELS.values()
-    ]
+    entries = [("method", entry) for entry in METHODS.values()] + [("kernel", entry) for entry in KERNELS.values()]
     for what, entry in entries:
         own = {one["sklearn"]: one["name"] for one in entry["parameters"] if one["sklearn"]}
         assert own.keys() <= given.keys(), entry["name"]
@@ -256,7 +279,9 @@ def test_labels_of_any_type(parameters):
 def test_given_kernels_are_as_good_as_ours(method):
     """A function, a matrix, and the core's own kernel have the same components."""
     x, queries = skewed(70, queries=10)
-    pca = SparseKernelPCA(3, method=method, gamma=0.2, fidelity=None if method == "exact" else 0.9, random_state=0)
+    pca = SparseKernelPCA(
+        3, method=method, gamma=0.2, fidelity=None if METHODS[method]["keeps_all_rows"] else 0.9, random_state=0
+    )
     expected = pca.fit(x).transform(queries)
     function = clone(pca).set_params(kernel=rbf).fit(x)
     matrix = clone(pca).set_params(kernel="precomputed").fit(rbf_kernel(x, gamma=0.2))
@@ -436,7 +461,7 @@ def test_a_fixed_point_satisfies_its_equation():
     def distance(rows):
         """‖φ(row) − target‖² up to a constant: the target's inner product with φ(row), negated."""
         parts = pca._model.arrays()
-        weights = parts["mean"] + pca.transform(queries) @ parts["coefficients"].T
+        weights = parts["beta"] + pca.transform(queries) @ parts["coefficients"].T
         return -np.einsum("im,im->i", weights, np.exp(-pca.gamma_ * ((rows[:, None] - parts["support"]) ** 2).sum(2)))
 
     rng = np.random.default_rng(0)
@@ -583,5 +608,9 @@ def test_stubs_name_what_is_there():
     methods = {node.name for node in model.body if isinstance(node, ast.FunctionDef)}
     assert methods == {name for name in vars(skpca._core.Model) if not name.startswith("_")}
     for name, node in functions.items():
-        told = [argument.arg for argument in node.args.args + node.args.kwonlyargs]
-        assert told == list(inspect.signature(getattr(skpca._core, name)).parameters), name
+        known = inspect.signature(getattr(skpca._core, name)).parameters.values()
+        arguments = [*node.args.args, *node.args.kwonlyargs]
+        defaults = [*node.args.defaults, *node.args.kw_defaults]
+        assert [argument.arg for argument in arguments] == [one.name for one in known], name
+        given = [one.default for one in known if one.default is not inspect.Parameter.empty]
+        assert [ast.literal_eval(default) for default in defaults] == given, name

@@ -12,7 +12,8 @@ from oracle import skewed
 from sklearn.base import clone
 from sklearn.exceptions import NotFittedError
 from sklearn.preprocessing import MinMaxScaler, StandardScaler
-from skpca import KernelNovelty, SparseKernelPCA, _spec
+from skpca import KernelNovelty, SparseKernelPCA
+from skpca._registry import METHODS
 
 GIVEN = [
     {},
@@ -40,7 +41,7 @@ def saved(estimator, tmp_path):
 
 
 @pytest.mark.parametrize("kind", [SparseKernelPCA, KernelNovelty])
-@pytest.mark.parametrize("given", [*({"method": method} for method in _spec.METHODS), *GIVEN], ids=str)
+@pytest.mark.parametrize("given", [*({"method": method} for method in METHODS), *GIVEN], ids=str)
 def test_what_was_given_comes_back(kind, given, tmp_path):
     x, queries = skewed(80)
     y = x[:, 0] > np.median(x[:, 0])

@@ -156,9 +156,11 @@ fn labels_are_asked_for_and_must_be_one_a_row() {
         "labels = 120: expected one for each of the 7 rows"
     );
     assert_eq!(message(Labels::new([1, 1]).err().unwrap()), "labels = 1 class: expected two classes or more");
+    let bases = kernel::KERNELS.iter().filter(|entry| !entry.capabilities.labelled).map(|entry| entry.name);
+    let bases: Vec<&str> = bases.collect();
     assert_eq!(
         message(wish("greedy", "conformal,base=conformal", 5).check().err().unwrap()),
-        "base = \"conformal\": expected rbf or laplacian or polynomial or sigmoid or linear or cosine"
+        format!("base = \"conformal\": expected {}", bases.join(" or "))
     );
     assert_eq!(
         message(wish("greedy", "conformal,gama=1", 5).check().err().unwrap()),

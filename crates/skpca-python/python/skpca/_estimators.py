@@ -1,17 +1,23 @@
 """`SparseKernelPCA`: kernel PCA that keeps a handful of points."""
 
+from dataclasses import dataclass, field
+
 import numpy as np
 from sklearn.base import ClassNamePrefixFeaturesOutMixin, TransformerMixin
 from sklearn.exceptions import NotFittedError
 from sklearn.linear_model import Ridge
 from sklearn.utils.validation import check_array, check_is_fitted
 
-from . import _parameters, _preimage
+from . import _preimage
 from ._kernel_model import KernelModel, dense, double, refuse_masked
+from ._parameters import about, documented, is_number, is_one_of
+from ._registry import KERNELS, listed, those
 
-INVERSES = (None, "fixed-point", "ridge", "kernel-ridge")
+INVERSES = ("fixed-point", "ridge", "kernel-ridge")
 
 
+@documented
+@dataclass(eq=False, repr=False, kw_only=True)
 class SparseKernelPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, KernelModel):
     """Kernel PCA whose components are sums over a handful of points.
 
@@ -21,54 +27,7 @@ class SparseKernelPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, KernelM
 
     Parameters
     ----------
-    n_components : int, default=None
-        Number of components; None is 10, or the rank of the data where that is lower.
-    method : str or dict, default="expansion"
-        How the points are found: "exact" (all rows), "landmarks", "l1", "l21", "elastic-net", "threshold", "energy",
-        "likelihood", "greedy", "expansion" (points that are no samples: the smallest models) or
-        "discriminant" (needs `y`). A dict gives a method's own parameters too: ``{"name": "l21", "penalty": 0.1}``.
-    kernel : str or dict, default="rbf"
-        "rbf", "laplacian", "poly", "sigmoid", "linear", "cosine" or "conformal" (needs `y`), or a dict:
-        ``{"name": "rbf", "gamma": 0.5}``. A function of two rows, or "precomputed" (X is the matrix of kernel values,
-        then of those of new rows with the training rows), works with every method but "expansion"; it takes an
-        n_samples x n_samples matrix and cannot be saved to a model file.
-    gamma : float or {"median", "mean", "scale"}, default=None
-        The kernel's coefficient. None is the median rule for "rbf" and "laplacian", 1 / median (squared) distance of
-        two rows, and "scale", 1 / (n_features * X.var()), for "poly" and "sigmoid". KernelPCA's default would
-        be ``1 / n_features``.
-    degree : int, default=3
-        Degree of the kernel "poly".
-    coef0 : float, default=1
-        Constant of the kernels "poly" and "sigmoid".
-    n_support : int, default=None
-        How many points are kept.
-    fidelity : float, default=None
-        How good the components must be, from 0 to 1. With neither this nor `n_support`: 0.95.
-    center : bool, default=None
-        Whether features are centred; None does as the method's paper: all but "likelihood" do.
-    scaling : {"none", "standard", "minmax"}, default="none"
-        How columns are scaled before the kernel sees them: not at all, to mean 0 and variance 1 (as the `skpca` program
-        does by default), or to the range from 0 to 1.
-    refit : bool, default=True
-        Whether the best components over the chosen points replace those of the method's paper. For "l1", "l21",
-        "elastic-net", "threshold" and "likelihood"; the others have no components but the best.
-    tol : float, default=None
-        Where the iterations of "l1", "l21", "elastic-net" and "likelihood" end.
-    max_iter : int, default=None
-        Most iterations: alternations of "l1", "l21" and "elastic-net", steps of "expansion", passes of exchanges
-        of "greedy".
-    inverse : {"fixed-point", "ridge", "kernel-ridge"}, default=None
-        How `inverse_transform` finds rows: the fixed point of Mika et al. (1998), for the kernel "rbf" alone and its
-        default; a ridge regression of the training rows on their features, the default of the other kernels; or a
-        kernel ridge regression over the features of the support, which removes noise best.
-    alpha : float, default=1.0
-        Ridge of these regressions.
-    random_state : int, RandomState instance or None, default=None
-        Seed of all that is random. The same seed gives the same bits on any number of threads.
-    n_jobs : int, default=None
-        There for compatibility: all threads of the machine are used. ``RAYON_NUM_THREADS`` limits them.
-    verbose : int, default=0
-        Whether progress is shown.
+    %(parameters)s
 
     Attributes
     ----------
@@ -120,48 +79,23 @@ class SparseKernelPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, KernelM
     True
     """
 
-    def __init__(
-        self,
-        n_components=None,
-        *,
-        method="expansion",
-        kernel="rbf",
-        gamma=None,
-        degree=3,
-        coef0=1,
-        n_support=None,
-        fidelity=None,
-        center=None,
-        scaling="none",
-        refit=True,
-        tol=None,
-        max_iter=None,
-        inverse=None,
-        alpha=1.0,
-        random_state=None,
-        n_jobs=None,
-        verbose=0,
-    ):
-        super().__init__(
-            n_components,
-            method=method,
-            kernel=kernel,
-            gamma=gamma,
-            degree=degree,
-            coef0=coef0,
-            n_support=n_support,
-            fidelity=fidelity,
-            center=center,
-            scaling=scaling,
-            refit=refit,
-            tol=tol,
-            max_iter=max_iter,
-            random_state=random_state,
-            n_jobs=n_jobs,
-            verbose=verbose,
-        )
-        self.inverse = inverse
-        self.alpha = alpha
+    inverse: str | None = field(
+        default=None,
+        metadata=about(
+            'How `inverse_transform` finds rows: "fixed-point", the iteration of Mika et al. (1998), for the kernel'
+            f" {listed(those(KERNELS, 'gaussian'))} alone and its default;"
+            ' "ridge", a ridge regression of the training rows on their features, the default of the other kernels; or'
+            ' "kernel-ridge", a kernel ridge regression over the features of the support, which removes noise best.',
+            is_one_of(INVERSES),
+            f"one of {', '.join(INVERSES)}",
+        ),
+    )
+    alpha: float = field(
+        default=1.0,
+        metadata=about(
+            "Ridge of these regressions.", lambda value: is_number(value) and value >= 0, "a finite number from 0"
+        ),
+    )
 
     def fit(self, X, y=None):
         """Fit the components.
@@ -171,21 +105,17 @@ class SparseKernelPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, KernelM
         X : {array-like, sparse matrix} of shape (n_samples, n_features)
             Training rows; sparse ones are made dense.
         y : array-like of shape (n_samples,), default=None
-            Classes, of any type; used by the method "discriminant" and the kernel "conformal" only.
+            Classes, of any type; only methods and kernels that need labels look at them.
 
         Returns
         -------
         self : object
             The fitted estimator.
         """
-        if self.inverse not in INVERSES:
-            raise ValueError(f"inverse = {self.inverse!r}: expected one of {INVERSES}")
-        if not (_parameters.is_number(self.alpha) and self.alpha >= 0):
-            raise ValueError(f"alpha = {self.alpha!r}: must be a finite number from 0")
         X = self._fit(X, y)
         inverse = self.inverse or ("fixed-point" if _preimage.applies(self._model) else "ridge")
         if inverse == "fixed-point" and not _preimage.applies(self._model):
-            raise ValueError("inverse = 'fixed-point': only the kernel rbf has one")
+            raise ValueError(f"inverse = 'fixed-point': only {listed(those(KERNELS, 'gaussian'))} has one")
         if not self.__sklearn_tags__().input_tags.pairwise:
             if inverse == "ridge":
                 self._inverse = Ridge(alpha=self.alpha).fit(self._model.transform(X), X)
@@ -236,7 +166,7 @@ class SparseKernelPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, KernelM
             rows = _preimage.fixed_point(self._model, X.astype(np.float64))
         else:
             raise NotFittedError(
-                "models under a precomputed kernel have no inverse, and those from files only the fixed point under rbf"
+                "no inverse: a precomputed kernel has none, and of a model file only the fixed point is left"
             )
         return rows.astype(X.dtype, copy=False)
 

@@ -12,7 +12,7 @@ import numpy as np
 from sklearn.metrics.pairwise import pairwise_kernels
 from sklearn.utils.validation import _check_psd_eigenvalues
 
-from . import _core
+from . import _core, _registry
 
 
 def is_given(kernel):
@@ -25,18 +25,19 @@ def fit(X, kernel, scaling, names=None, words=None, **options):
         raise ValueError(f"scaling = {scaling!r}: must be none under a given kernel, which sees the rows as they are")
     values = X if kernel == "precomputed" else finite(pairwise_kernels(X, metric=kernel))
     if values.shape[0] != values.shape[1]:
-        raise ValueError(f"a precomputed kernel matrix is square, X has shape {values.shape}")
-    model = _core.fit(factor(values), kernel="linear", scaling="none", **options)
+        raise ValueError(f"a precomputed kernel matrix must be square, X has shape {values.shape}")
+    model = _core.fit(factor(values), kernel=_registry.LINEAR, scaling="none", **options)
     if "rows" not in model.arrays():
         method = json.loads(model.describe())["method"]["name"]
-        raise ValueError(f"the method {method} moves points, a given kernel has samples only: take greedy")
+        others = [name for name, entry in _registry.METHODS.items() if not entry["synthetic_points"]]
+        raise ValueError(f"the method {method} moves points, a given kernel has samples only: use {', '.join(others)}")
     return Given(model, kernel, X)
 
 
 def finite(values):
     """Values of someone's function, which may be anything."""
     if not np.isfinite(values).all():
-        raise ValueError("the kernel is a function with values that are not finite numbers")
+        raise ValueError("the kernel function returned values that are not finite numbers")
     return values
 
 
@@ -57,17 +58,19 @@ class Given:
         self.points = X[self.parts["rows"]] if callable(kernel) else np.empty((0, 0))
 
     def transform(self, X, single=False):
-        return (self.values(X) - self.parts["means"]) @ self.parts["coefficients"]
+        return (self.values(X) - self.parts["mu"]) @ self.parts["coefficients"]
 
     def score(self, X, single=False):
         """k(x,x) − 2 βᵀk_z(x) + μᵀβ − ‖Eᵀ project(x)‖²"""
         if self.kernel == "precomputed":
-            raise ValueError("a score needs k(x, x), which a precomputed kernel matrix does not tell: give a function")
+            raise ValueError(
+                "scores need k(x, x), which a precomputed kernel matrix does not hold: give a kernel function"
+            )
         X = X.astype(np.float64, copy=False)
         lengths = np.array([self.kernel(x, x) for x in X], dtype=float)
-        means, mean = self.parts["means"], self.parts["mean"]
+        mu, beta = self.parts["mu"], self.parts["beta"]
         along = self.transform(X) @ self.parts.get("frame", np.eye(self.parts["coefficients"].shape[1]))
-        return np.maximum(lengths - 2 * self.values(X) @ mean + means @ mean - np.square(along).sum(axis=1), 0)
+        return np.maximum(lengths - 2 * self.values(X) @ beta + mu @ beta - np.square(along).sum(axis=1), 0)
 
     def values(self, X):
         """Kernel values of rows with the support."""

@@ -13,47 +13,10 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 from . import _core, _given, _parameters, _request, _spec
 
 
-class KernelModel(BaseEstimator):
+class KernelModel(_parameters.Parameters, BaseEstimator):
     """A model of the core behind scikit-learn's conventions. Not for use by itself."""
 
-    def __init__(
-        self,
-        n_components=None,
-        *,
-        method="expansion",
-        kernel="rbf",
-        gamma=None,
-        degree=3,
-        coef0=1,
-        n_support=None,
-        fidelity=None,
-        center=None,
-        scaling="none",
-        refit=True,
-        tol=None,
-        max_iter=None,
-        random_state=None,
-        n_jobs=None,
-        verbose=0,
-    ):
-        self.n_components = n_components
-        self.method = method
-        self.kernel = kernel
-        self.gamma = gamma
-        self.degree = degree
-        self.coef0 = coef0
-        self.n_support = n_support
-        self.fidelity = fidelity
-        self.center = center
-        self.scaling = scaling
-        self.refit = refit
-        self.tol = tol
-        self.max_iter = max_iter
-        self.random_state = random_state
-        self.n_jobs = n_jobs
-        self.verbose = verbose
-
-    def _fit(self, X, y, **options):
+    def _fit(self, X, y):
         """Fits the core's model to X, keeps it, and returns X as the core saw it."""
         _parameters.check(self)
         X, labels = self._training(X, y)
@@ -73,7 +36,7 @@ class KernelModel(BaseEstimator):
             names=distinct(getattr(self, "feature_names_in_", ())),
             progress=progress(type(self).__name__) if self.verbose else None,
             words=_request.words(self, seed),
-            **options,
+            **self._options(),
         )
         about = self._adopt(model)
         if not self.report_["converged"]:
@@ -81,6 +44,10 @@ class KernelModel(BaseEstimator):
             message = f"{what} did not converge in {rounds} rounds: raise max_iter or tol, or see report_"
             warnings.warn(message, ConvergenceWarning, stacklevel=3)
         return X
+
+    def _options(self):
+        """What else the core is asked for."""
+        return {}
 
     def _training(self, X, y):
         """Checked rows, and the number of each row's class where labels matter."""
@@ -111,8 +78,6 @@ class KernelModel(BaseEstimator):
     def _adopt(self, model):
         """Keeps a model, and says what it is."""
         parts, about = model.arrays(), json.loads(model.describe())
-        if not about["total_variance"] > 0:
-            raise ValueError("not a usable model file: its total variance is not positive")
         self._model = model
         self._frame = parts.get("frame")
         self.support_ = parts.get("rows")

@@ -1,15 +1,18 @@
 """`KernelNovelty`: distance of rows to a sparse kernel PCA model."""
 
-from numbers import Real
+from dataclasses import dataclass, field
 
 import numpy as np
 from sklearn.base import OutlierMixin
 from sklearn.exceptions import NotFittedError
 
 from ._kernel_model import KernelModel, dense, double
+from ._parameters import about, documented, is_one_of, is_positive
 from ._request import CONTAMINATION
 
 
+@documented
+@dataclass(eq=False, repr=False, kw_only=True)
 class KernelNovelty(OutlierMixin, KernelModel):
     """Detector of outliers by their distance to kernel PCA components over a handful of points.
 
@@ -19,12 +22,7 @@ class KernelNovelty(OutlierMixin, KernelModel):
 
     Parameters
     ----------
-    n_components : int, default=None
-        Number of components; None is 10, or the rank of the data where that is lower.
-    contamination : "auto" or float, default="auto"
-        Share of the training rows that count as outliers, above 0 and up to 0.5; "auto" is 0.05.
-    method, kernel, gamma, degree, coef0, n_support, fidelity, center, scaling, refit, tol, max_iter, ... :
-        As in :class:`SparseKernelPCA`.
+    %(parameters)s
 
     Attributes
     ----------
@@ -50,46 +48,14 @@ class KernelNovelty(OutlierMixin, KernelModel):
     array([0.005])
     """
 
-    def __init__(
-        self,
-        n_components=None,
-        *,
-        contamination="auto",
-        method="expansion",
-        kernel="rbf",
-        gamma=None,
-        degree=3,
-        coef0=1,
-        n_support=None,
-        fidelity=None,
-        center=None,
-        scaling="none",
-        refit=True,
-        tol=None,
-        max_iter=None,
-        random_state=None,
-        n_jobs=None,
-        verbose=0,
-    ):
-        super().__init__(
-            n_components,
-            method=method,
-            kernel=kernel,
-            gamma=gamma,
-            degree=degree,
-            coef0=coef0,
-            n_support=n_support,
-            fidelity=fidelity,
-            center=center,
-            scaling=scaling,
-            refit=refit,
-            tol=tol,
-            max_iter=max_iter,
-            random_state=random_state,
-            n_jobs=n_jobs,
-            verbose=verbose,
-        )
-        self.contamination = contamination
+    contamination: str | float = field(
+        default="auto",
+        metadata=about(
+            'Share of the training rows that count as outliers, above 0 and up to 0.5; "auto" is 0.05.',
+            lambda value: is_one_of(("auto",))(value) or is_positive(value) and value <= 0.5,
+            '"auto", or a number above 0 and up to 0.5',
+        ),
+    )
 
     def fit(self, X, y=None):
         """Fit the components and the threshold.
@@ -99,14 +65,14 @@ class KernelNovelty(OutlierMixin, KernelModel):
         X : {array-like, sparse matrix} of shape (n_samples, n_features)
             Training rows; sparse ones are made dense.
         y : array-like of shape (n_samples,), default=None
-            Classes, of any type; used by the method "discriminant" and the kernel "conformal" only.
+            Classes, of any type; only methods and kernels that need labels look at them.
 
         Returns
         -------
         self : object
             The fitted estimator.
         """
-        X = self._fit(X, y, quantile=1.0 - self._share())
+        X = self._fit(X, y)
         if self._precision is None:
             features = self._model.transform(X)
             self._precision = np.linalg.pinv(features.T @ features / len(features), hermitian=True)
@@ -207,9 +173,7 @@ class KernelNovelty(OutlierMixin, KernelModel):
         """
         X = double(self._queries(X))
         if self._precision is None:
-            raise NotFittedError(
-                "a model with correlated components, read from a file, does not know their correlations"
-            )
+            raise NotFittedError("a model file does not keep the correlations of components: fit the detector again")
         features = self._model.transform(X)
         return np.einsum("ij,jk,ik->i", features, self._precision, features)
 
@@ -236,11 +200,10 @@ class KernelNovelty(OutlierMixin, KernelModel):
 
     def _share(self):
         """Share of the training rows that count as outliers."""
-        if isinstance(self.contamination, str) and self.contamination == "auto":
-            return CONTAMINATION
-        if isinstance(self.contamination, Real) and 0.0 < self.contamination <= 0.5:
-            return float(self.contamination)
-        raise ValueError(f'contamination = {self.contamination!r}: expected "auto", or a number above 0 and up to 0.5')
+        return CONTAMINATION if isinstance(self.contamination, str) else float(self.contamination)
+
+    def _options(self):
+        return {"quantile": 1.0 - self._share()}
 
     def _adopt(self, model):
         about = super()._adopt(model)

@@ -1,18 +1,25 @@
-"""What the estimators' parameters may be, a line for each, looked at before a fit. None leaves it to the core."""
+"""The parameters that all estimators share, each with its type, default, documentation and check.
 
+`dataclass` writes the constructors, so that a parameter is declared once. An estimator is a dataclass over these, whose
+own fields are its own parameters.
+"""
+
+from collections.abc import Callable
+from dataclasses import KW_ONLY, dataclass, field, fields
+from inspect import cleandoc, formatannotation
 from math import isfinite
 from numbers import Integral, Real
+from textwrap import fill, indent
+from types import NoneType
+from typing import get_args
 
 import numpy as np
 
-from . import _spec
+from ._registry import KERNELS, METHODS, described, listed, owners, those
 
 SCALINGS = ("none", "standard", "minmax")
 GAMMA_RULES = next(
-    tuple(one["choices"])
-    for entry in _spec.KERNELS.values()
-    for one in entry["parameters"]
-    if one["sklearn"] == "gamma"
+    tuple(one["choices"]) for entry in KERNELS.values() for one in entry["parameters"] if one["sklearn"] == "gamma"
 )
 
 
@@ -29,7 +36,11 @@ def is_positive(value):
 
 
 def is_gamma(value):
-    return is_positive(value) or isinstance(value, str) and value in GAMMA_RULES
+    return is_positive(value) or is_one_of(GAMMA_RULES)(value)
+
+
+def is_one_of(words):
+    return lambda value: isinstance(value, str) and value in words
 
 
 def is_flag(value):
@@ -40,29 +51,168 @@ def is_random_state(value):
     return is_whole(value, 0, 2**64 - 1) or isinstance(value, np.random.RandomState) or value is np.random
 
 
-WHOLE = "an integer from 1 to 2**63 - 1, or None"
-PARAMETERS = {
-    "n_components": (is_whole, WHOLE),
-    "n_support": (is_whole, WHOLE),
-    "fidelity": (lambda value: is_positive(value) and value <= 1, "a number above 0 and up to 1, or None"),
-    "gamma": (is_gamma, f"a finite number above 0, one of {', '.join(GAMMA_RULES)}, or None"),
-    "degree": (lambda value: is_number(value) and value in range(1, 65), "an integer from 1 to 64"),
-    "coef0": (is_number, "a finite number"),
-    "center": (is_flag, "True, False or None"),
-    "scaling": (lambda value: isinstance(value, str) and value in SCALINGS, f"one of {', '.join(SCALINGS)}"),
-    "refit": (is_flag, "True or False"),
-    "tol": (is_positive, "a finite number above 0, or None"),
-    "max_iter": (lambda value: is_whole(value, 0, 10**15), "an integer from 0 to 10**15, or None"),
-    "random_state": (is_random_state, "an integer from 0 to 2**64 - 1, a RandomState or None"),
-    "n_jobs": (lambda value: is_whole(value, -(2**63)) and value != 0, "an integer other than 0, or None"),
-}
+def about(text, is_sound=None, expected=None, more=""):
+    """What is to be known of a parameter. None is sound where its type says so."""
+    return {"text": text, "more": more, "check": is_sound and (is_sound, expected)}
+
+
+@dataclass(eq=False, repr=False)
+class Parameters:
+    """The shared parameters. Not for use by itself."""
+
+    n_components: int | None = field(
+        default=None,
+        metadata=about(
+            "Number of components; None is 10, or the rank of the data where that is lower.",
+            is_whole,
+            "an integer from 1 to 2**63 - 1",
+        ),
+    )
+    _: KW_ONLY
+    method: str | dict = field(
+        default="expansion",
+        metadata=about(
+            "How the points are found: the name of a method, or a dict with parameters of its own too, such as"
+            ' ``{"name": "l21", "penalty": 0.1}``.',
+            more=described(METHODS),
+        ),
+    )
+    kernel: str | dict | Callable = field(
+        default="rbf",
+        metadata=about(
+            'The name of a kernel, or a dict with its parameters too, such as ``{"name": "rbf", "gamma": 0.5}``.'
+            ' A function of two rows, or "precomputed" (X is the matrix of kernel values, then of those of new rows'
+            f" with the training rows), works with every method but {listed(those(METHODS, 'synthetic_points'))}; it"
+            " takes an n_samples x n_samples matrix and cannot be saved to a model file.",
+            more=described(KERNELS),
+        ),
+    )
+    gamma: float | str | None = field(
+        default=None,
+        metadata=about(
+            "The kernel's coefficient: a number, or a rule that finds one from the rows. "
+            '"median" is 1 / median (squared) distance of two rows, "mean" 1 / (2 * mean squared distance), "scale"'
+            " 1 / (n_features * X.var()). None is "
+            + "; ".join(f'"{rule}" for {listed(names)}' for rule, names in owners(KERNELS, "gamma", "default").items())
+            + ". KernelPCA's default would be ``1 / n_features``.",
+            is_gamma,
+            f"a finite number above 0 or one of {', '.join(GAMMA_RULES)}",
+        ),
+    )
+    degree: int | None = field(
+        default=3,
+        metadata=about(
+            f"Degree of the kernel {listed(owners(KERNELS, 'degree', 'sklearn')['degree'])}.",
+            lambda value: is_number(value) and value in range(1, 65),
+            "an integer from 1 to 64",
+        ),
+    )
+    coef0: float | None = field(
+        default=1,
+        metadata=about(
+            f"Constant of the kernels {listed(owners(KERNELS, 'coef0', 'sklearn')['coef0'])}.",
+            is_number,
+            "a finite number",
+        ),
+    )
+    n_support: int | None = field(
+        default=None, metadata=about("How many points are kept.", is_whole, "an integer from 1 to 2**63 - 1")
+    )
+    fidelity: float | None = field(
+        default=None,
+        metadata=about(
+            "How good the components must be, from 0 to 1. With neither this nor `n_support`: 0.95.",
+            lambda value: is_positive(value) and value <= 1,
+            "a number above 0 and up to 1",
+        ),
+    )
+    center: bool | None = field(
+        default=None,
+        metadata=about(
+            "Whether features are centred; None leaves it to the method: all but"
+            f" {listed(those(METHODS, 'uncentred'))} centre them.",
+            is_flag,
+            "True, False",
+        ),
+    )
+    scaling: str = field(
+        default="none",
+        metadata=about(
+            'How columns are scaled before the kernel sees them: not at all ("none"), to mean 0 and variance 1'
+            ' ("standard", the default of the `skpca` program), or to the range from 0 to 1 ("minmax").',
+            is_one_of(SCALINGS),
+            f"one of {', '.join(SCALINGS)}",
+        ),
+    )
+    refit: bool | None = field(
+        default=True,
+        metadata=about(
+            "Whether the best components over the chosen points replace those of the method's paper. For"
+            f" {listed(those(METHODS, 'own_components'))}; the others have no components but the best.",
+            is_flag,
+            "True, False",
+        ),
+    )
+    tol: float | None = field(
+        default=None,
+        metadata=about(
+            "Where iterations end: "
+            + "; ".join(f"``{name}`` of {listed(names)}" for name, names in owners(METHODS, "tol", "name").items())
+            + ".",
+            is_positive,
+            "a finite number above 0",
+        ),
+    )
+    max_iter: int | None = field(
+        default=None,
+        metadata=about(
+            "Most iterations: "
+            + "; ".join(f"``{name}`` of {listed(names)}" for name, names in owners(METHODS, "max_iter", "name").items())
+            + ".",
+            lambda value: is_whole(value, 0, 10**15),
+            "an integer from 0 to 10**15",
+        ),
+    )
+    random_state: int | np.random.RandomState | None = field(
+        default=None,
+        metadata=about(
+            "Seed of all that is random. The same seed gives the same bits on any number of threads.",
+            is_random_state,
+            "an integer from 0 to 2**64 - 1, a RandomState",
+        ),
+    )
+    n_jobs: int | None = field(
+        default=None,
+        metadata=about(
+            "There for compatibility: all threads of the machine are used. ``RAYON_NUM_THREADS`` limits them.",
+            lambda value: is_whole(value, -(2**63)) and value != 0,
+            "an integer other than 0",
+        ),
+    )
+    verbose: int = field(default=0, metadata=about("Whether progress is shown."))
 
 
 def check(estimator):
     """Rejects parameters that no fit can have."""
-    if estimator.scaling is None:
-        raise ValueError(f"scaling = None: must be {PARAMETERS['scaling'][1]}")
-    for name, (is_sound, expected) in PARAMETERS.items():
-        value = getattr(estimator, name)
-        if value is not None and not is_sound(value):
-            raise ValueError(f"{name} = {value!r}: must be {expected}")
+    for one in fields(estimator):
+        value, optional = getattr(estimator, one.name), NoneType in get_args(one.type)
+        if one.metadata["check"] is None or value is None and optional:
+            continue
+        is_sound, expected = one.metadata["check"]
+        if not is_sound(value):
+            raise ValueError(f"{one.name} = {value!r}: must be {expected}{' or None' if optional else ''}")
+
+
+def documented(kind):
+    """Writes the parameters of an estimator into its docstring, where that says ``%(parameters)s``."""
+    if kind.__doc__ is not None:  # as with python -OO
+        parameters = "\n".join(map(paragraph, fields(kind)))
+        kind.__doc__ = cleandoc(kind.__doc__).replace("%(parameters)s", parameters)
+    return kind
+
+
+def paragraph(one):
+    """A parameter as numpy's docstrings have it."""
+    text, more = fill(one.metadata["text"], 110, break_on_hyphens=False), one.metadata["more"]
+    body = f"{text}\n\n{more}\n" if more else text
+    return f"{one.name} : {formatannotation(one.type)}, default={one.default!r}\n{indent(body, '    ')}"

@@ -3,7 +3,7 @@
 Fixed point (Mika et al. 1998): the row whose image in feature space is nearest to a sum over the support.
 
     target  φ̄ + Σ_k y_k v_k = Σ_i γ_i φ(z_i),    γ = β + A E Eᵀ y
-    step    x ← Σ_i γ_i k(x, z_i) z_i / Σ_i γ_i k(x, z_i)                      their (10), rbf only
+    step    x ← Σ_i γ_i k(x, z_i) z_i / Σ_i γ_i k(x, z_i)                      their (10), Gaussian kernels only
 
 Kernel ridge (Bakir, Weston & Schölkopf 2004): a regression of rows on their features, over those of the support.
 
@@ -16,17 +16,18 @@ import numpy as np
 from scipy.linalg import lstsq
 
 from . import _core
+from ._registry import GAUSSIAN, KERNELS, those
 
 STEPS = 200
 TOLERANCE = 1e-6
 
 
 def applies(model):
-    return json.loads(model.describe())["kernel"]["name"] == "rbf"
+    return json.loads(model.describe())["kernel"]["name"] in those(KERNELS, "gaussian")
 
 
 def fixed_point(model, features):
-    """Pre-images of rows of features under the kernel rbf."""
+    """Pre-images of rows of features under a Gaussian kernel."""
     parts, kernel = model.arrays(), json.dumps(json.loads(model.describe())["kernel"])
     points = parts["support"]
     weights = targets(parts, features)
@@ -51,7 +52,7 @@ def targets(parts, features):
     along = features
     if "frame" in parts:
         along = features @ parts["frame"] @ parts["frame"].T
-    return parts["mean"] + along @ parts["coefficients"].T
+    return parts["beta"] + along @ parts["coefficients"].T
 
 
 def nearest(points, products):
@@ -71,7 +72,7 @@ class KernelRidge:
         X, support = spread(X, SEEN), spread(support, CENTRES)
         features, self.centres = model.transform(X), model.transform(support)
         variance = features.var(axis=0).sum()
-        self.kernel = json.dumps({"name": "rbf", "gamma": 0.5 / variance if variance > 0 else 1.0})
+        self.kernel = json.dumps({"name": GAUSSIAN, "gamma": 0.5 / variance if variance > 0 else 1.0})
         self.mean = X.mean(axis=0)
         values = _core.kernel(self.kernel, features, self.centres)
         among = _core.kernel(self.kernel, self.centres, self.centres)

@@ -9,6 +9,7 @@ import json
 import numpy as np
 
 from . import _spec
+from ._registry import METHODS
 
 # Share of the training rows that count as outliers by default.
 CONTAMINATION = 0.05
@@ -63,7 +64,7 @@ def translated(about):
         "n_components": about["q"],
         "method": method["name"],
         "kernel": bare(about["kernel"]),
-        "n_support": None if _spec.METHODS[method["name"]]["keeps_all_rows"] else about["m"],
+        "n_support": None if METHODS[method["name"]]["keeps_all_rows"] else about["m"],
         "center": about["center"],
         "scaling": about["scaling"],
         "refit": method.get("refit", True),

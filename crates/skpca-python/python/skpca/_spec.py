@@ -5,19 +5,12 @@ from numbers import Integral, Real
 
 from sklearn.utils import check_random_state
 
-from . import _core
+from ._registry import ALIASES, KERNELS, METHODS, known
 
-# scikit-learn's names that differ from ours.
-ALIASES = {"poly": "polynomial"}
-
-# All that the core knows of methods and kernels, by name.
-METHODS = {entry["name"]: entry for entry in json.loads(_core.methods())}
-KERNELS = {entry["name"]: entry for entry in json.loads(_core.kernels())}
-
-
-def known(entry):
-    """The estimator's parameters that an entry of a registry has, and what they are called there."""
-    return {one["sklearn"]: one["name"] for one in entry["parameters"] if one["sklearn"]} if entry else {}
+# Fields of a spec that name an entry.
+NAMES = {"name", *(one["name"] for entry in KERNELS.values() for one in entry["parameters"] if one["type"] == "kernel")}
+# Parameters of the estimators that methods have.
+OF_METHODS = sorted({name for entry in METHODS.values() for name in known(entry)})
 
 
 def fields(what, value):
@@ -26,10 +19,9 @@ def fields(what, value):
         value = {"name": value}
     if not isinstance(value, dict) or not isinstance(value.get("name"), str):
         raise ValueError(f'{what} = {value!r}: expected a name, or a dict such as {{"name": "rbf", "gamma": 0.5}}')
-    names = {
-        name: ALIASES.get(value[name], value[name]) for name in ("name", "base") if isinstance(value.get(name), str)
+    return {
+        name: ALIASES.get(one, one) if name in NAMES and isinstance(one, str) else one for name, one in value.items()
     }
-    return {**value, **names}
 
 
 def kernel(estimator):
@@ -48,11 +40,12 @@ def method(estimator):
     """The method; what its dict says goes before `refit`, `tol` and `max_iter`."""
     spec = fields("method", estimator.method)
     names = known(METHODS.get(spec["name"]))
-    given = {name: getattr(estimator, name) for name in ("refit", "tol", "max_iter")}
-    for name in ("tol", "max_iter"):
-        if given[name] is not None and name not in names:
-            raise ValueError(f"{name} = {given[name]!r}: the method {spec['name']} has no such parameter")
-    return {**{names[name]: value for name, value in given.items() if name in names and value is not None}, **spec}
+    given = {name: getattr(estimator, name) for name in OF_METHODS if getattr(estimator, name) is not None}
+    for name, value in given.items():
+        # A parameter with a default is there for the methods that have it.
+        if name not in names and getattr(type(estimator), name) is None:
+            raise ValueError(f"{name} = {value!r}: the method {spec['name']} has no such parameter")
+    return {**{names[name]: value for name, value in given.items() if name in names}, **spec}
 
 
 def labelled(estimator):

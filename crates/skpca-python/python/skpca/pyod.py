@@ -1,22 +1,22 @@
 """A detector with PyOD's contract: higher scores are worse, labels are 0 and 1. Needs `pip install skpca[pyod]`."""
 
+from dataclasses import dataclass, field
+
 from pyod.models.base import BaseDetector
 from sklearn.utils.validation import check_is_fitted
 
 from ._novelty import KernelNovelty
+from ._parameters import Parameters, about, documented
 
 
-class SKPCA(BaseDetector):
+@documented
+@dataclass(eq=False, repr=False, kw_only=True)
+class SKPCA(Parameters, BaseDetector):
     """Outliers by their distance to sparse kernel PCA components, for PyOD.
 
     Parameters
     ----------
-    n_components : int, default=None
-        Number of components; None is 10, or the rank of the data where that is lower.
-    contamination : float, default=0.1
-        Share of the training rows that count as outliers.
-    method, kernel, gamma, degree, coef0, n_support, fidelity, center, scaling, refit, tol, max_iter, ... :
-        As in :class:`skpca.SparseKernelPCA`.
+    %(parameters)s
 
     Attributes
     ----------
@@ -42,44 +42,13 @@ class SKPCA(BaseDetector):
     True
     """
 
-    def __init__(
-        self,
-        n_components=None,
-        *,
-        contamination=0.1,
-        method="expansion",
-        kernel="rbf",
-        gamma=None,
-        degree=3,
-        coef0=1,
-        n_support=None,
-        fidelity=None,
-        center=None,
-        scaling="none",
-        refit=True,
-        tol=None,
-        max_iter=None,
-        random_state=None,
-        n_jobs=None,
-        verbose=0,
-    ):
-        super().__init__(contamination=contamination)
-        self.n_components = n_components
-        self.method = method
-        self.kernel = kernel
-        self.gamma = gamma
-        self.degree = degree
-        self.coef0 = coef0
-        self.n_support = n_support
-        self.fidelity = fidelity
-        self.center = center
-        self.scaling = scaling
-        self.refit = refit
-        self.tol = tol
-        self.max_iter = max_iter
-        self.random_state = random_state
-        self.n_jobs = n_jobs
-        self.verbose = verbose
+    contamination: float = field(
+        default=0.1, metadata=about("Share of the training rows that count as outliers, or a rule of PyOD's.")
+    )
+
+    def __post_init__(self):
+        # Not super(): the dataclass below has written its parameters already.
+        BaseDetector.__init__(self, contamination=self.contamination)
 
     def fit(self, X, y=None):
         """Fit the detector.
@@ -89,7 +58,7 @@ class SKPCA(BaseDetector):
         X : array-like of shape (n_samples, n_features)
             Training rows.
         y : array-like of shape (n_samples,), default=None
-            Classes; used by the method "discriminant" and the kernel "conformal" only.
+            Classes; only methods and kernels that need labels look at them.
 
         Returns
         -------

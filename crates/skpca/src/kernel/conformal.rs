@@ -28,6 +28,7 @@ pub(crate) fn is_unlearned(spec: &Spec) -> bool {
 
 pub(super) const ENTRY: Entry = Entry {
     name: NAME,
+    sklearn: None,
     summary: "f(x) f(z) k(x, z), where f = b₀ + Σ b_n exp(−δ ‖x − v_n‖²) separates labelled classes; k is the kernel base, \
               whose parameters stand beside it",
     source: Some("Amari & Wu 1999; Li & Gao 2011"),

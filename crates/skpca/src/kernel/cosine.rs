@@ -7,6 +7,7 @@ use crate::spec::Spec;
 
 pub(super) const ENTRY: Entry = Entry {
     name: "cosine",
+    sklearn: None,
     summary: "x·z / ‖x‖‖z‖",
     source: None,
     parameters: &[],

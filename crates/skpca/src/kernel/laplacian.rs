@@ -9,6 +9,7 @@ use crate::spec::Spec;
 
 pub(super) const ENTRY: Entry = Entry {
     name: "laplacian",
+    sklearn: None,
     summary: "exp(−γ ‖x − z‖₁)",
     source: None,
     parameters: &[GAMMA],

@@ -8,11 +8,12 @@ use crate::spec::Spec;
 
 pub(super) const ENTRY: Entry = Entry {
     name: "linear",
+    sklearn: None,
     summary: "x·z: ordinary PCA",
     source: None,
     parameters: &[],
     learned: &[],
-    capabilities: Capabilities { bounded: false, finite_dimension: true, ..Capabilities::RADIAL },
+    capabilities: Capabilities { bounded: false, finite_dimension: true, linear: true, ..Capabilities::RADIAL },
     build: |_, _| Ok(Arc::new(Linear)),
 };
 

@@ -107,6 +107,8 @@ pub enum Outer {
 pub struct Entry {
     /// The name users give.
     pub name: &'static str,
+    /// What scikit-learn calls it, where that differs.
+    pub sklearn: Option<&'static str>,
     /// Its formula, and what is to be known of it.
     pub summary: &'static str,
     /// Where it was published.
@@ -129,14 +131,24 @@ pub struct Capabilities {
     pub positive_semidefinite: bool,
     /// Its feature space has finitely many dimensions ([`Kernel::rank`]).
     pub finite_dimension: bool,
+    /// It is `exp(−γ ‖x − z‖²)` for some γ: pre-images have a fixed-point iteration (Mika et al. 1998).
+    pub gaussian: bool,
+    /// It is the inner product of the rows as they are ([`Kernel::is_linear`]).
+    pub linear: bool,
     /// It is learned from the classes of the rows.
     pub labelled: bool,
 }
 
 impl Capabilities {
-    /// A kernel like the Gaussian.
-    pub(crate) const RADIAL: Capabilities =
-        Capabilities { bounded: true, positive_semidefinite: true, finite_dimension: false, labelled: false };
+    /// A kernel of distances that is bounded and has infinitely many features.
+    pub(crate) const RADIAL: Capabilities = Capabilities {
+        bounded: true,
+        positive_semidefinite: true,
+        finite_dimension: false,
+        gaussian: false,
+        linear: false,
+        labelled: false,
+    };
 }
 
 impl Entry {
@@ -163,9 +175,11 @@ impl Entry {
 
     /// All of it, for other languages.
     pub fn to_json(&self) -> Value {
-        let Capabilities { bounded, positive_semidefinite, finite_dimension, labelled } = self.capabilities;
+        let Capabilities { bounded, positive_semidefinite, finite_dimension, gaussian, linear, labelled } =
+            self.capabilities;
         json!({
             "name": self.name,
+            "sklearn": self.sklearn,
             "summary": self.summary,
             "source": self.source,
             "parameters": self.parameters.iter().map(Parameter::to_json).collect::<Vec<_>>(),
@@ -173,6 +187,8 @@ impl Entry {
             "bounded": bounded,
             "positive_semidefinite": positive_semidefinite,
             "finite_dimension": finite_dimension,
+            "gaussian": gaussian,
+            "linear": linear,
             "labelled": labelled,
         })
     }
@@ -244,10 +260,8 @@ mod tests {
     fn unknown_names_list_the_valid_ones() {
         let points = Points::new(1, vec![0.0, 1.0]).unwrap();
         let message = |text: &str| build(&text.parse().unwrap(), &points, 0).unwrap_err().to_string();
-        assert_eq!(
-            message("gauss"),
-            "unknown kernel 'gauss': expected one of rbf, laplacian, polynomial, sigmoid, linear, cosine, conformal"
-        );
+        let names: Vec<&str> = KERNELS.iter().map(|entry| entry.name).collect();
+        assert_eq!(message("gauss"), format!("unknown kernel 'gauss': expected one of {}", names.join(", ")));
         assert_eq!(message("rbf,sigma=1"), "unknown kernel parameter 'sigma': expected one of gamma");
         assert_eq!(
             message("linear,gamma=1"),
@@ -312,11 +326,14 @@ mod tests {
         let points = Points::new(2, vec![0.0, 1.0, 2.0, 0.5, 1.0, 3.0]).unwrap();
         for entry in KERNELS {
             let kernel = entry.example(&points);
+            let conformal = Conformal::of(kernel.as_ref());
             let found = Capabilities {
                 bounded: kernel.bounded(),
                 positive_semidefinite: kernel.positive_semidefinite(),
                 finite_dimension: kernel.rank(2) < usize::MAX,
-                labelled: Conformal::of(kernel.as_ref()).is_some(),
+                gaussian: matches!(kernel.form(), Form::Gaussian { .. }) && conformal.is_none(),
+                linear: kernel.is_linear(),
+                labelled: conformal.is_some(),
             };
             assert_eq!(entry.capabilities, found, "{}", entry.name);
         }

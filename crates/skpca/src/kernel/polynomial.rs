@@ -11,6 +11,7 @@ use crate::spec::Spec;
 
 pub(super) const ENTRY: Entry = Entry {
     name: "polynomial",
+    sklearn: Some("poly"),
     summary: "(γ x·z + coef0)^degree",
     source: None,
     parameters: &[GAMMA_OF_PRODUCTS, DEGREE, coef0(Range::From(0.0))],

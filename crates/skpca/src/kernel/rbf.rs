@@ -9,11 +9,12 @@ use crate::spec::Spec;
 
 pub(super) const ENTRY: Entry = Entry {
     name: "rbf",
+    sklearn: None,
     summary: "exp(−γ ‖x − z‖²)",
     source: None,
     parameters: &[GAMMA],
     learned: &[],
-    capabilities: Capabilities::RADIAL,
+    capabilities: Capabilities { gaussian: true, ..Capabilities::RADIAL },
     build: |fields, bandwidth| Ok(Arc::new(Rbf { gamma: bandwidth.of("gamma", fields, Distance::Squared)? })),
 };
 

@@ -11,6 +11,7 @@ use crate::spec::Spec;
 
 pub(super) const ENTRY: Entry = Entry {
     name: "sigmoid",
+    sklearn: None,
     summary: "tanh(γ x·z + coef0): not always valid",
     source: None,
     parameters: &[GAMMA_OF_PRODUCTS, coef0(Range::Any)],

@@ -15,7 +15,7 @@ use super::parameters::BY_TARGET;
 use super::search::{Found, TRIALS, search};
 use super::space::{FactorSpace, KernelSpace, Space, Vectors};
 use super::twins::Twins;
-use super::{Method, Size, Solution, Support, Target, Task, entry, usual_rank};
+use super::{METHODS, Method, Size, Solution, Support, Target, Task, entry, usual_rank};
 use crate::error::{Error, Result};
 use crate::parameter::{Domain, Parameter, Range};
 use crate::report::Report;
@@ -252,8 +252,11 @@ pub struct Step {
 /// The solutions at `shares` of the largest useful penalty, each from the one before.
 pub(crate) fn steps(spec: &Spec, task: &Task, shares: &[f64]) -> Result<Vec<Step>> {
     let kind = Kind::ALL.into_iter().find(|kind| kind.name() == spec.name);
-    let kind =
-        kind.ok_or_else(|| Error::parameter("method", &spec.name, "l1, l21 or elastic-net: others have no path"))?;
+    let kind = kind.ok_or_else(|| {
+        let able = METHODS.iter().filter(|entry| entry.capabilities.path).map(|entry| entry.name);
+        let expected = format!("a method with a path: {}", able.collect::<Vec<_>>().join(", "));
+        Error::parameter("method", &spec.name, &expected)
+    })?;
     task.refuse_target("a path")?;
     let method = Regression::new(kind, &mut Fields::new(spec, entry(spec)?.parameters))?;
     if method.penalty.is_some() {
