@@ -505,6 +505,7 @@ mod tests {
     fn forged_from(model: &Model, change: impl Fn(&mut Value, &mut Vec<Tensor>)) -> Vec<u8> {
         let (mut json, mut list) = (metadata(model.parts()), tensors(model.parts()));
         change(&mut json, &mut list);
+        list.sort_by(|a, b| a.name.cmp(&b.name));
         let text = json.to_string();
         let sum = checksum(&text, list.iter().map(|t| (&t.name[..], &t.shape[..], &t.bytes[..])));
         let views = list.iter().map(|t| (&t.name, TensorView::new(t.dtype, t.shape.clone(), &t.bytes).unwrap()));
@@ -629,7 +630,7 @@ mod tests {
             ),
             ("it has no tensor 'beta'", forged(|_, list| list.retain(|t| t.name != "beta"))),
             (
-                "tensor 'mean' is not of type F64 in 1 dimensions",
+                "tensor 'beta' is not of type F64 in 1 dimensions",
                 forged(|_, list| tensor(list, "beta").shape = vec![3, 1]),
             ),
             (
@@ -638,7 +639,7 @@ mod tests {
             ),
             ("rows are not increasing numbers below n", forged(|json, _| json["n"] = json!(2))),
             (
-                "means has 2 entries, expected 3",
+                "mu has 2 entries, expected 3",
                 forged(|_, list| {
                     let mu = tensor(list, "mu");
                     mu.shape = vec![2];
