@@ -76,10 +76,7 @@ impl Set {
         let outputs = Outputs::apart_from([]);
         outputs.check_own(&self.file(directory), Ours::Table(&self.columns, self.points.values()))?;
         let models = directory.join(self.name);
-        match models.exists() {
-            true => self.plan("").check_keep(&models, &outputs, self.points.n()),
-            false => Ok(()),
-        }
+        if models.exists() { self.plan("").check_keep(&models, &outputs, self.points.n()) } else { Ok(()) }
     }
 
     /// As in the papers: 5 components, columns as they are.

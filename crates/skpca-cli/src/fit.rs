@@ -43,10 +43,7 @@ pub fn run(arguments: &FitArguments, quiet: bool) -> Result<(), Failure> {
     let seconds = start.elapsed().as_secs_f64();
     model.ignore(ignored(&arguments.table));
     model_file::write(&model, &arguments.output)?;
-    match quiet && !arguments.json {
-        true => Ok(()),
-        false => print(&model, &arguments.output, seconds, arguments.json),
-    }
+    if quiet && !arguments.json { Ok(()) } else { print(&model, &arguments.output, seconds, arguments.json) }
 }
 
 pub fn read(arguments: &TableArguments) -> Result<Table, Failure> {

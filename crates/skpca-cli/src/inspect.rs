@@ -84,10 +84,7 @@ fn shares(variances: &[f64], total: f64) -> String {
 }
 
 fn shortened(names: &[String]) -> String {
-    match names.len() > 8 {
-        true => format!("{}, … ({} in all)", names[..8].join(", "), names.len()),
-        false => names.join(", "),
-    }
+    if names.len() > 8 { format!("{}, … ({} in all)", names[..8].join(", "), names.len()) } else { names.join(", ") }
 }
 
 /// The fidelity, and how far it is known.

@@ -70,12 +70,10 @@ fn section(comparison: &Comparison, i: usize) -> Result<String, Failure> {
             )
         }
     };
-    let frontier = match comparison.cells.is_empty() {
-        true => String::new(),
-        false => {
-            plots::frontier(comparison).figure(&format!("s{i}-frontier"))
-                + &legend(&plots::series(&comparison.cells), true)
-        }
+    let frontier = if comparison.cells.is_empty() {
+        String::new()
+    } else {
+        plots::frontier(comparison).figure(&format!("s{i}-frontier")) + &legend(&plots::series(&comparison.cells), true)
     };
     // Nothing that a browser could take for a tag; inside strings, where alone it occurs, the escape means the same.
     let json = comparison.json().to_string().replace('<', "\\u003c");

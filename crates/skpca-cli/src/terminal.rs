@@ -78,9 +78,8 @@ pub fn aligned(rows: &[Vec<String>], left: usize) -> Vec<String> {
     let width = |k: usize| rows.iter().filter_map(|row| row.get(k)).map(|cell| cell.chars().count()).max().unwrap_or(0);
     let widths: Vec<usize> = (0..columns).map(width).collect();
     let line = |row: &Vec<Cow<str>>| {
-        let cell = |(k, text): (usize, &Cow<str>)| match k < left {
-            true => format!("{text:<0$}", widths[k]),
-            false => format!("{text:>0$}", widths[k]),
+        let cell = |(k, text): (usize, &Cow<str>)| {
+            if k < left { format!("{text:<0$}", widths[k]) } else { format!("{text:>0$}", widths[k]) }
         };
         row.iter().enumerate().map(cell).collect::<Vec<_>>().join("  ").trim_end().to_string()
     };
@@ -96,10 +95,7 @@ pub fn time(seconds: f64) -> String {
         s if s < 100.0 => (s, "s"),
         s => (s / 60.0, "min"),
     };
-    match number < 9.95 {
-        true => format!("{number:.1} {unit}"),
-        false => format!("{number:.0} {unit}"),
-    }
+    if number < 9.95 { format!("{number:.1} {unit}") } else { format!("{number:.0} {unit}") }
 }
 
 #[cfg(test)]

@@ -120,10 +120,7 @@ fn read<'py, T: Element, D: Dimension>(given: &Bound<'py, PyAny>, kinds: &str) -
     let (found, expected) = (array.ndim(), D::NDIM.expect("its number of dimensions is fixed"));
     if found != expected {
         let plural = if expected == 1 { "" } else { "s" };
-        let hint = match found == 1 {
-            true => ": reshape(1, -1) makes it one row, reshape(-1, 1) one column",
-            false => "",
-        };
+        let hint = if found == 1 { ": reshape(1, -1) makes it one row, reshape(-1, 1) one column" } else { "" };
         let message = format!("expected an array of {expected} dimension{plural}, found {found}{hint}");
         return Err(PyValueError::new_err(message));
     }
@@ -158,15 +155,17 @@ fn unboxed<'py>(array: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyAny>> {
     let py = array.py();
     let values = array.call_method1("astype", ("complex128",)).map_err(|error| {
         let message = format!("expected real numbers: {}", error.value(py));
-        match error.is_instance_of::<PyValueError>(py) || error.is_instance_of::<PyOverflowError>(py) {
-            true => PyValueError::new_err(message),
-            false => PyTypeError::new_err(message),
+        if error.is_instance_of::<PyValueError>(py) || error.is_instance_of::<PyOverflowError>(py) {
+            PyValueError::new_err(message)
+        } else {
+            PyTypeError::new_err(message)
         }
     })?;
     // None is read as NaN + NaN i, and refused as a NaN.
     let imaginary = py.import("numpy")?.call_method1("nan_to_num", (values.getattr("imag")?,))?;
-    match imaginary.call_method0("any")?.is_truthy()? {
-        true => Err(PyTypeError::new_err("expected real numbers, found complex ones")),
-        false => values.getattr("real"),
+    if imaginary.call_method0("any")?.is_truthy()? {
+        Err(PyTypeError::new_err("expected real numbers, found complex ones"))
+    } else {
+        values.getattr("real")
     }
 }

@@ -32,10 +32,7 @@ fn main() {
     let files = std::env::args().skip(1).filter(|argument| argument.ends_with(".npy"));
     let tables = files.map(|file| (tables::stem(&file), tables::read(&file)));
     for (name, points) in std::iter::once(("clusters".to_string(), toys::clusters(0))).chain(tables) {
-        match points.n() > LARGE {
-            true => against_factor(&name, &points),
-            false => against_fixed_point(&name, &points),
-        }
+        if points.n() > LARGE { against_factor(&name, &points) } else { against_fixed_point(&name, &points) }
     }
 }
 

@@ -197,18 +197,20 @@ impl Columns {
         let mut values = vec![0.0; points.values().len()];
         let length = blocks::ROWS * self.d();
         let each = |(rows, out): (&[f64], &mut [f64])| self.scale(rows, out);
-        match points.n() < blocks::ROWS {
-            true => each((points.values(), &mut values)),
-            false => points.values().par_chunks(length).zip(values.par_chunks_mut(length)).for_each(each),
+        if points.n() < blocks::ROWS {
+            each((points.values(), &mut values))
+        } else {
+            points.values().par_chunks(length).zip(values.par_chunks_mut(length)).for_each(each)
         }
         Points::finite(self.d(), values)
     }
 
     /// The same of rows that are read a block at a time.
     pub(crate) fn scaled<'a>(&'a self, rows: UncheckedRows<'a>) -> Result<Scaled<'a>> {
-        match rows.d() == self.d() {
-            true => Ok(Scaled { rows, columns: self }),
-            false => Err(Error::Width { found: rows.d(), expected: self.d() }),
+        if rows.d() == self.d() {
+            Ok(Scaled { rows, columns: self })
+        } else {
+            Err(Error::Width { found: rows.d(), expected: self.d() })
         }
     }
 
@@ -225,9 +227,10 @@ impl Columns {
     /// The order in which columns of a table named `names` are to be taken; refuses missing and unknown names.
     pub fn order(&self, names: &[String]) -> Result<Vec<usize>> {
         let Some(own) = &self.names else {
-            return match names.len() == self.d() {
-                true => Ok((0..self.d()).collect()),
-                false => Err(Error::Width { found: names.len(), expected: self.d() }),
+            return if names.len() == self.d() {
+                Ok((0..self.d()).collect())
+            } else {
+                Err(Error::Width { found: names.len(), expected: self.d() })
             };
         };
         let missing: Vec<String> = own.iter().filter(|n| !names.contains(n)).cloned().collect();

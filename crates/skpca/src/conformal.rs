@@ -252,10 +252,7 @@ impl Fisher {
         // There may be several summits: one from f = 1, one from all bumps alike.
         let (one, other) = (climb(unit(size))?, climb(vec![1.0; size])?);
         let (best, eta) = if other.0 > one.0 { other } else { one };
-        match best.is_finite() {
-            true => Ok(times(&m.transpose().to_owned(), &eta)),
-            false => Err(no_scatter()),
-        }
+        if best.is_finite() { Ok(times(&m.transpose().to_owned(), &eta)) } else { Err(no_scatter()) }
     }
 
     /// (32) of the paper: along the gradient of J ((31) as printed lacks a factor 1 / J₂).

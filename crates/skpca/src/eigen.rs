@@ -76,9 +76,10 @@ pub(crate) struct Pairs {
 impl Pairs {
     /// Refuses the pairs of an indefinite kernel.
     fn of_kernel(self, kernel: &Arc<dyn Kernel>, trace: f64) -> Result<Pairs> {
-        match self.lowest < -(NEGATIVE * self.values.first().copied().unwrap_or(0.0)).max(ROUNDING * trace) {
-            true => Err(Error::NotPositive { kernel: kernel.spec().name, value: self.lowest }),
-            false => Ok(self),
+        if self.lowest < -(NEGATIVE * self.values.first().copied().unwrap_or(0.0)).max(ROUNDING * trace) {
+            Err(Error::NotPositive { kernel: kernel.spec().name, value: self.lowest })
+        } else {
+            Ok(self)
         }
     }
 }
@@ -119,10 +120,7 @@ pub(crate) fn top_of_kernel(
     watch: &dyn Watch,
 ) -> Result<Pairs> {
     let kernel = operator.kernel();
-    let guide = match operator.dim() >= GUIDED {
-        true => Some(Guide::new(operator, seed, watch)?),
-        false => None,
-    };
+    let guide = if operator.dim() >= GUIDED { Some(Guide::new(operator, seed, watch)?) } else { None };
     let guide = guide.filter(|guide| !guide.is_empty());
     iterate(operator, guide.as_ref(), q, accuracy, seed, watch)?.of_kernel(kernel, accuracy.trace)
 }
@@ -173,15 +171,14 @@ fn iterate(
             rough = false;
             continue;
         }
-        let w = match residual <= accuracy.tolerance || rounds >= accuracy.rounds {
-            true => Mat::zeros(n, 0),
-            false => {
-                let more = match guide {
-                    Some(guide) => guide.correct(&r, &values, guide.wanted(q), &norms, accuracy.tolerance),
-                    None => r,
-                };
-                orthonormal(more, Some(basis.v()))
-            }
+        let w = if residual <= accuracy.tolerance || rounds >= accuracy.rounds {
+            Mat::zeros(n, 0)
+        } else {
+            let more = match guide {
+                Some(guide) => guide.correct(&r, &values, guide.wanted(q), &norms, accuracy.tolerance),
+                None => r,
+            };
+            orthonormal(more, Some(basis.v()))
         };
         if w.ncols() == 0 {
             let converged = residual <= accuracy.tolerance || rounds < accuracy.rounds;

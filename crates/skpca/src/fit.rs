@@ -123,9 +123,10 @@ impl Fit {
 
     /// What of a fit looks at labels, method or kernel, and its name.
     pub(crate) fn needs_labels(&self) -> Result<Option<(&'static str, &str)>> {
-        Ok(match method::entry(&self.method)?.capabilities.labelled {
-            true => Some(("method", &self.method.name)),
-            false => conformal::is_unlearned(&self.kernel).then_some(("kernel", &self.kernel.name)),
+        Ok(if method::entry(&self.method)?.capabilities.labelled {
+            Some(("method", &self.method.name))
+        } else {
+            conformal::is_unlearned(&self.kernel).then_some(("kernel", &self.kernel.name))
         })
     }
 }

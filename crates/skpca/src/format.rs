@@ -397,9 +397,10 @@ impl Reader<'_> {
 
     fn tensor(&self, name: &str, dtype: Dtype, dimensions: usize) -> Result<TensorView<'_>> {
         let view = self.file.tensor(name).map_err(|_| Error::file(format!("it has no tensor '{name}'")))?;
-        match view.dtype() == dtype && view.shape().len() == dimensions {
-            true => Ok(view),
-            false => Err(Error::file(format!("tensor '{name}' is not of type {dtype:?} in {dimensions} dimensions"))),
+        if view.dtype() == dtype && view.shape().len() == dimensions {
+            Ok(view)
+        } else {
+            Err(Error::file(format!("tensor '{name}' is not of type {dtype:?} in {dimensions} dimensions")))
         }
     }
 

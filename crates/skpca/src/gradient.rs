@@ -253,9 +253,10 @@ impl Anchors {
             both.col_iter().map(|column| column.iter().zip(means).map(|(a, m)| a * m).sum()).collect();
         // One product after the other, where that is less work.
         let padded = |size: usize| size.next_multiple_of(width);
-        let factors = match 2 * padded(b.ncols()) < padded(b.nrows()) {
-            true => vec![self.packed(twice.as_ref()), self.packed(b.transpose())],
-            false => vec![self.packed(both.as_ref())],
+        let factors = if 2 * padded(b.ncols()) < padded(b.nrows()) {
+            vec![self.packed(twice.as_ref()), self.packed(b.transpose())]
+        } else {
+            vec![self.packed(both.as_ref())]
         };
         self.summed(z, values, |rows| {
             let first = self.block_times(&values.values[rows.start / blocks::ROWS], &factors[0], rows.clone());
@@ -311,10 +312,7 @@ impl Anchors {
         );
         let out = self.finished(z, &sum);
         // Differences of numbers near the largest are infinite; the definition has a way around them.
-        match out.iter().all(|v| v.is_finite()) {
-            true => out,
-            false => self.pair_by_pair(z, &weights),
-        }
+        if out.iter().all(|v| v.is_finite()) { out } else { self.pair_by_pair(z, &weights) }
     }
 
     /// Adds `Σ_j v_ji x_j`, `[panel][coordinate][lane]`, and after each panel's coordinates `t_i`.

@@ -327,10 +327,7 @@ impl Basis {
                     inner: self.coordinates.inner,
                     exp2: self.coordinates.exp2 && start + depth == d,
                     first: start == 0,
-                    means: match self.coordinates.finished && start + depth == d {
-                        true => &points.means,
-                        false => &points.zeros,
-                    },
+                    means: if self.coordinates.finished && start + depth == d { &points.means } else { &points.zeros },
                     depth,
                     x: &queries.x[(panel * d + start) * rows..][..depth * rows],
                     row_term: &queries.terms[panel * rows..][..rows],

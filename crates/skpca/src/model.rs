@@ -166,10 +166,7 @@ impl Model {
         }
         // Both sides of K β = μ have the kernel's unit.
         let projected = |i: usize| is(ka[(i, q)] / largest, parts.mu[i] / largest, CHECKED_ROUNDING * lengths[q]);
-        match (0..m).all(projected) {
-            true => Ok(()),
-            false => Err(Error::file("the mean is not projected on the support")),
-        }
+        if (0..m).all(projected) { Ok(()) } else { Err(Error::file("the mean is not projected on the support")) }
     }
 
     /// What is stored.
@@ -478,9 +475,12 @@ impl Parts {
     /// Shapes agree and numbers are finite: what a reader must know before it trusts a file.
     pub(crate) fn check(&self) -> Result<()> {
         let (m, q, d) = (self.support.n(), self.coefficients.ncols(), self.support.d());
-        let shape = |what: &str, found: usize, expected: usize| match found == expected {
-            true => Ok(()),
-            false => Err(Error::file(format!("{what} has {found} entries, expected {expected}"))),
+        let shape = |what: &str, found: usize, expected: usize| {
+            if found == expected {
+                Ok(())
+            } else {
+                Err(Error::file(format!("{what} has {found} entries, expected {expected}")))
+            }
         };
         shape("coefficients", self.coefficients.nrows(), m)?;
         shape("mu", self.mu.len(), m)?;
@@ -612,9 +612,10 @@ impl Scores {
             return Err(Error::file(format!("its quantile is {}, expected a number between 0 and 1", self.quantile)));
         }
         let (lowest, highest) = (self.values[0], self.values[self.values.len() - 1]);
-        match lowest >= 0.0 && (lowest..=highest).contains(&self.threshold) {
-            true => Ok(()),
-            false => Err(Error::file(format!("its threshold {} is not among the training scores", self.threshold))),
+        if lowest >= 0.0 && (lowest..=highest).contains(&self.threshold) {
+            Ok(())
+        } else {
+            Err(Error::file(format!("its threshold {} is not among the training scores", self.threshold)))
         }
     }
 }

@@ -208,9 +208,10 @@ pub(crate) fn first_not_finite(values: &[f64]) -> Option<usize> {
     crate::counters::count(|counts| counts.numbers += values.len());
     const CHUNK: usize = 4096;
     let unsound = |chunk: &[f64]| !all_finite(chunk);
-    let chunk = match values.len() < 100_000 {
-        true => values.chunks(CHUNK).position(unsound),
-        false => values.par_chunks(CHUNK).position_first(unsound),
+    let chunk = if values.len() < 100_000 {
+        values.chunks(CHUNK).position(unsound)
+    } else {
+        values.par_chunks(CHUNK).position_first(unsound)
     }?;
     let rest = &values[chunk * CHUNK..];
     rest.iter().position(|v| !v.is_finite()).map(|at| chunk * CHUNK + at)

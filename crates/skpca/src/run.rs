@@ -174,10 +174,8 @@ impl Plan {
             Support::Points(points) => (None, points.select(&expansion.kept)),
         };
         let every_row = rows.as_ref().is_some_and(|rows| rows.len() == n);
-        let mean_lost = match task.center && !every_row {
-            true => mean_lost(task, projected, expansion.residual_trace)?,
-            false => 0.0,
-        };
+        let mean_lost =
+            if task.center && !every_row { mean_lost(task, projected, expansion.residual_trace)? } else { 0.0 };
         let basis = Basis::centred(task.kernel.clone(), support.clone(), expansion.mu.clone());
         let (mut coefficients, mut frame) = (expansion.coefficients, expansion.frame);
         let sample = task.rows.gather(&self.scored_rows(task, &support))?;
@@ -278,9 +276,10 @@ fn is_spanned(expansion: &Expansion) -> bool {
 fn not_above_one(fidelity: f64, task: &Task, expansion: &Expansion) -> Result<f64> {
     let excess = (fidelity - 1.0) * expansion.captured;
     let rounding = ABOVE_ONE * expansion.captured + ROUNDING * expansion.trace;
-    match excess > rounding && !task.kernel.positive_semidefinite() {
-        true => Err(Error::NotPositive { kernel: task.kernel.spec().name, value: -excess }),
-        false => Ok(fidelity.min(1.0)),
+    if excess > rounding && !task.kernel.positive_semidefinite() {
+        Err(Error::NotPositive { kernel: task.kernel.spec().name, value: -excess })
+    } else {
+        Ok(fidelity.min(1.0))
     }
 }
 
@@ -299,9 +298,10 @@ fn check_definite(kernel: &Arc<dyn Kernel>, rows: &dyn Rows, seed: u64, watch: &
     let sample = rows.gather(&Random::new(seed, Stream::Definite).sample(rows.n(), DEFINITE_ROWS))?;
     let values = dense::eigen(gram(kernel, &sample).as_ref())?.0;
     let (largest, lowest) = (values[0], values[values.len() - 1]);
-    match lowest < -(NEGATIVE * largest).max(ROUNDING * trace) {
-        true => Err(Error::NotPositive { kernel: kernel.spec().name, value: lowest }),
-        false => Ok(()),
+    if lowest < -(NEGATIVE * largest).max(ROUNDING * trace) {
+        Err(Error::NotPositive { kernel: kernel.spec().name, value: lowest })
+    } else {
+        Ok(())
     }
 }
 

@@ -176,9 +176,10 @@ impl Fields {
         match self.left.into_keys().next() {
             None => Ok(()),
             Some(name) => {
-                let valid = match self.known.is_empty() {
-                    true => vec!["nothing (it has no parameters)".to_string()],
-                    false => self.known.iter().map(|k| k.to_string()).collect(),
+                let valid = if self.known.is_empty() {
+                    vec!["nothing (it has no parameters)".to_string()]
+                } else {
+                    self.known.iter().map(|k| k.to_string()).collect()
                 };
                 Err(Error::Unknown { what, name, valid })
             }

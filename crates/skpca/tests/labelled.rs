@@ -127,9 +127,12 @@ fn every_base_kernel_and_method_takes_a_factor_and_the_file_brings_it_back() {
             format::write(&model, &mut bytes).unwrap();
             let again = format::read(&bytes[..]).unwrap();
             for score in [false, true] {
-                let values = |model: &Model| match score {
-                    true => model.score(&points, Precision::Double).unwrap(),
-                    false => model.transform(&points, Precision::Double).unwrap(),
+                let values = |model: &Model| {
+                    if score {
+                        model.score(&points, Precision::Double).unwrap()
+                    } else {
+                        model.transform(&points, Precision::Double).unwrap()
+                    }
                 };
                 assert_eq!(values(&model), values(&again), "{method} {kernel}");
             }

@@ -69,10 +69,7 @@ fn labels(points: &Points) -> Labels {
 
 /// Fits, with labels where the method needs them.
 fn run(fit: &Fit, points: &Points) -> skpca::Result<Model> {
-    match fit.labelled()? {
-        true => fit.run_labelled(points, &labels(points), None, &()),
-        false => fit.run(points, None, &()),
-    }
+    if fit.labelled()? { fit.run_labelled(points, &labels(points), None, &()) } else { fit.run(points, None, &()) }
 }
 
 fn fit(method: &Spec, kernel: &Spec, points: &Points, m: usize) -> Model {

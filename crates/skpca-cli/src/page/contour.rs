@@ -48,9 +48,10 @@ impl Grid {
                     // A saddle: the middle tells which corners belong together.
                     [a, b, c, d] => {
                         let middle = corners.iter().map(|corner| corner.2).sum::<f64>();
-                        match (middle < 0.0) == (corners[0].2 < 0.0) {
-                            true => pieces.extend([[a, b], [c, d]]),
-                            false => pieces.extend([[a, d], [b, c]]),
+                        if (middle < 0.0) == (corners[0].2 < 0.0) {
+                            pieces.extend([[a, b], [c, d]])
+                        } else {
+                            pieces.extend([[a, d], [b, c]])
                         }
                     }
                     _ => {}

@@ -138,10 +138,7 @@ fn precise(value: f64) -> String {
 
 /// A name that does not fill a page.
 fn shortened(name: &str) -> String {
-    match name.chars().count() > NAME {
-        true => name.chars().take(NAME - 1).chain(['…']).collect(),
-        false => name.to_string(),
-    }
+    if name.chars().count() > NAME { name.chars().take(NAME - 1).chain(['…']).collect() } else { name.to_string() }
 }
 
 /// `x = 1.2, y = 3.4, …`

@@ -100,9 +100,8 @@ impl Axis {
         let step = ticks.windows(2).map(|pair| pair[1] - pair[0]).fold(f64::INFINITY, f64::min);
         let digits = if step.is_finite() && step > 0.0 { (-step.log10().floor()).clamp(0.0, 9.0) as usize } else { 0 };
         let crowded = |tick: &f64| tick.abs() >= 1e4 * step && tick.abs() < 1e9;
-        let text = |tick: f64| match self.scale == Scale::Values && crowded(&tick) {
-            true => format!("{tick:.digits$}"),
-            false => short(tick),
+        let text = |tick: f64| {
+            if self.scale == Scale::Values && crowded(&tick) { format!("{tick:.digits$}") } else { short(tick) }
         };
         ticks.into_iter().map(|tick| (tick, text(tick))).collect()
     }

@@ -48,10 +48,7 @@ impl Guide {
     /// Pairs whose residuals are worth correcting. Where the guide is good each pair converges by itself; where it
     /// leaves much of the trace, pairs beyond those wanted speed up the others, as in any block Krylov iteration.
     pub(super) fn wanted(&self, q: usize) -> usize {
-        match self.factor.residual_trace <= GUIDE_RESIDUAL * self.factor.trace {
-            true => q,
-            false => usize::MAX,
-        }
+        if self.factor.residual_trace <= GUIDE_RESIDUAL * self.factor.trace { q } else { usize::MAX }
     }
 
     /// The factor's own leading eigenvectors.
@@ -79,9 +76,10 @@ impl Guide {
         });
         let mut out = self.expand(dense::product(self.map.as_ref(), solved.as_ref()).as_ref());
         for (j, &of) in open.iter().enumerate() {
-            match values[of] > RANK * values[0] {
-                true => out.col_mut(j).iter_mut().zip(r.col(j).iter()).for_each(|(o, r)| *o -= r / values[of]),
-                false => out.col_mut(j).copy_from(r.col(j)),
+            if values[of] > RANK * values[0] {
+                out.col_mut(j).iter_mut().zip(r.col(j).iter()).for_each(|(o, r)| *o -= r / values[of])
+            } else {
+                out.col_mut(j).copy_from(r.col(j))
             }
         }
         out

@@ -47,9 +47,10 @@ impl<'a> KernelOperator<'a> {
 
     /// `μ = K 1 / n`, or zero if not centred.
     pub(crate) fn means(&self) -> Vec<f64> {
-        match self.center {
-            true => self.means.get_or_init(|| column(&self.plain(self.shares().as_ref()), 0)).clone(),
-            false => vec![0.0; self.dim()],
+        if self.center {
+            self.means.get_or_init(|| column(&self.plain(self.shares().as_ref()), 0)).clone()
+        } else {
+            vec![0.0; self.dim()]
         }
     }
 

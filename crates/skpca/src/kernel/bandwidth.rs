@@ -53,9 +53,10 @@ impl Bandwidth<'_> {
             }
             number => number.as_f64().unwrap_or(f64::NAN),
         };
-        match gamma.is_finite() && gamma > 0.0 {
-            true => Ok(gamma),
-            false => Err(Error::parameter(name, gamma, "a positive number")),
+        if gamma.is_finite() && gamma > 0.0 {
+            Ok(gamma)
+        } else {
+            Err(Error::parameter(name, gamma, "a positive number"))
         }
     }
 
@@ -165,10 +166,7 @@ fn median(values: &mut [f64]) -> f64 {
     let even = values.len().is_multiple_of(2);
     let middle = values.len() / 2;
     let (below, &mut upper, _) = values.select_nth_unstable_by(middle, f64::total_cmp);
-    match even {
-        true => 0.5 * (upper + below.iter().copied().fold(f64::MIN, f64::max)),
-        false => upper,
-    }
+    if even { 0.5 * (upper + below.iter().copied().fold(f64::MIN, f64::max)) } else { upper }
 }
 
 /// The variance of all values, as numpy's `X.var()`.

@@ -25,9 +25,10 @@ struct Cosine;
 /// `1 / ‖x‖`, scaled first so that the squares neither overflow nor vanish.
 pub(crate) fn inverse_norm(x: &[f64]) -> f64 {
     let largest = x.iter().fold(0.0_f64, |m, v| m.max(v.abs()));
-    match largest > 0.0 {
-        true => 1.0 / (largest * x.iter().map(|v| (v / largest) * (v / largest)).sum::<f64>().sqrt()),
-        false => 0.0,
+    if largest > 0.0 {
+        1.0 / (largest * x.iter().map(|v| (v / largest) * (v / largest)).sum::<f64>().sqrt())
+    } else {
+        0.0
     }
 }
 

@@ -146,9 +146,10 @@ impl<'a> Growth<'a> {
     fn new(method: &'a Free, task: &'a Task<'a>) -> Result<Growth<'a>> {
         let choice = Selection::leading(task, EXCHANGES)?;
         let least = ROWS_A_POINT * task.support();
-        let rows = match method.rows == SEEN_ROWS && least <= SEEN_ROWS {
-            true => task.reference()?.rows.clone(),
-            false => Random::new(task.seed, Stream::ExpansionRows).sample(task.n(), method.rows.max(least)),
+        let rows = if method.rows == SEEN_ROWS && least <= SEEN_ROWS {
+            task.reference()?.rows.clone()
+        } else {
+            Random::new(task.seed, Stream::ExpansionRows).sample(task.n(), method.rows.max(least))
         };
         let x = task.rows.gather(&rows)?;
         let plane = match task.kernel.form() {
@@ -273,9 +274,10 @@ impl<'a> Growth<'a> {
                 let sure = best.at.surely_captured() / best.at.captured;
                 let held = self.task.fidelity(&rows, &still)? >= fidelity;
                 let better = !held && sure * expansion.captured > still.captured;
-                return Ok(match better {
-                    true => Moved { support, expansion, converged: true },
-                    false => Moved { support: self.task.rows.gather(&rows)?, expansion: still, converged: true },
+                return Ok(if better {
+                    Moved { support, expansion, converged: true }
+                } else {
+                    Moved { support: self.task.rows.gather(&rows)?, expansion: still, converged: true }
                 });
             }
             // The rows that are seen are a little kinder than all of them.
