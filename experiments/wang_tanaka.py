@@ -246,7 +246,7 @@ def claims(results):
         Claim(
             "Fig. 2c: larger penalties on components 2–4 keep fewer points, and hold less variance",
             [better(np.subtract(counts[1], counts[0])), better(np.subtract(held[1], held[0]))],
-            f"{ours(counts[0], 1)} points a component, then {ours(counts[1], 1)}; {ours(held[0], 4)} captured, then"
+            f"{ours(counts[0], 1)} points per component, then {ours(counts[1], 1)}; {ours(held[0], 4)} captured, then"
             f" {ours(held[1], 4)}",
         ),
         again(runs, "accuracy", 0.02),

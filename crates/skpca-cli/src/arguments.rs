@@ -38,7 +38,7 @@ pub enum Command {
     /// Fit a model to a table and write it to a file
     #[command(after_help = fit_help())]
     Fit(FitArguments),
-    /// Features of the rows of a table: one row a row, columns pc1, pc2, …
+    /// Features of the rows of a table: one per row, columns pc1, pc2, …
     Transform(ApplyArguments),
     /// Novelty of the rows of a table: columns score, threshold, p_value, novel
     ///

@@ -61,7 +61,7 @@ enum Solver {
 }
 
 impl Learner {
-    /// What `spec` wishes, if it is a conformal kernel without an f.
+    /// What `spec` asks for, if it is a conformal kernel without an f.
     pub(crate) fn new(spec: &Spec, bandwidth: &Bandwidth) -> Result<Option<Learner>> {
         if !is_unlearned(spec) {
             return Ok(None);

@@ -94,7 +94,7 @@ impl QueryRows for Points<'_> {
     }
 }
 
-/// What a pass makes of a block of rows and their products: `out`, some numbers a row.
+/// What a pass makes of a block of rows and their products: `out`, some numbers per row.
 pub(crate) trait Finish<T>: Fn(&Points, &[f64], &mut [T]) + Sync {}
 impl<T, F: Fn(&Points, &[f64], &mut [T]) + Sync> Finish<T> for F {}
 
@@ -302,7 +302,7 @@ impl Basis {
                 for panel in group {
                     let values = &mut values[(panel - first) * size..][..size];
                     self.finish(points, queries, panel, values);
-                    self.mend(packed, queries, x, panel, chunk, values);
+                    self.by_definition(packed, queries, x, panel, chunk, values);
                     take(panel, chunk, values);
                 }
             }
@@ -361,7 +361,7 @@ impl Basis {
     }
 
     /// Replaces the values of far-out rows and points by the kernel's definition.
-    fn mend<E: Element>(
+    fn by_definition<E: Element>(
         &self,
         packed: &Packed<E>,
         queries: &Queries<E>,

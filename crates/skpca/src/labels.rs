@@ -20,7 +20,7 @@ pub struct Labels {
 }
 
 impl Labels {
-    /// One label a row; refuses fewer than two classes.
+    /// One label per row; refuses fewer than two classes.
     pub fn new<T: Eq + Hash>(labels: impl IntoIterator<Item = T>) -> Result<Labels> {
         let mut numbers = HashMap::new();
         let number = |label: T| {

@@ -39,7 +39,7 @@
 //! let fit = Fit { components: Some(3), target: Some(Target::Fidelity(0.99)), ..Fit::default() };
 //! let model = fit.run(&points, None, &())?;
 //! assert!(model.m() < 30 && model.parts().fidelity >= 0.99);
-//! let features = model.transform(&points, Precision::Double)?;   // 3 a row
+//! let features = model.transform(&points, Precision::Double)?;   // 3 per row
 //! let scores = model.score(&points, Precision::Double)?;         // higher is more novel
 //! # assert_eq!((features.len(), scores.len()), (1500, 500));
 //! # Ok::<(), skpca::Error>(())

@@ -205,7 +205,7 @@ impl Model {
         self.parts.captured * self.parts.n as f64
     }
 
-    /// Features of `points`, q a row, row after row. In 32 bits they differ from those in 64 bits by less than 1e-4 of their
+    /// Features of `points`, q per row, row after row. In 32 bits they differ from those in 64 bits by less than 1e-4 of their
     /// standard deviation: models in which more would be lost to cancellation use 64 bits whatever `precision` says.
     ///
     /// Rows are [`Points`], or [`UncheckedRows`] of either width that nobody has looked at yet.
@@ -216,7 +216,7 @@ impl Model {
         Ok(out)
     }
 
-    /// [`Model::transform`] into memory that the caller has: q numbers a row.
+    /// [`Model::transform`] into memory that the caller has: q numbers per row.
     pub fn transform_into(&self, rows: UncheckedRows, precision: Precision, out: &mut [f64]) -> Result<()> {
         assert_eq!(out.len(), rows.n() * self.q());
         self.pass(rows, &self.features, enough(precision, self.loss.features), as_they_are, out)
@@ -237,7 +237,7 @@ impl Model {
         Ok(out)
     }
 
-    /// [`Model::score`] into memory that the caller has: one number a row.
+    /// [`Model::score`] into memory that the caller has: one number per row.
     pub fn score_into(&self, rows: UncheckedRows, precision: Precision, out: &mut [f64]) -> Result<()> {
         assert_eq!(out.len(), rows.n());
         let finish = |x: &Points, products: &[f64], out: &mut [f64]| {
@@ -309,7 +309,7 @@ impl Model {
         Ok(out)
     }
 
-    /// How the score of each row changes with each input, d a row, row after row: which inputs drive it.
+    /// How the score of each row changes with each input, d per row, row after row: which inputs drive it.
     ///
     /// ```text
     /// ∂score = 2 ∂k(x, ·)|ₓ − 2 Σ_i (β_i + Σ_k a_ik w_k) ∂k(x, z_i),   w = E Eᵀ project(x)

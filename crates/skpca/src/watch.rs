@@ -26,7 +26,7 @@ impl Watch for Impatient {
     }
 }
 
-/// Tells `watch`, and turns its wish to stop into the error that ends the fit.
+/// Tells `watch`, and turns its request to stop into the error that ends the fit.
 pub(crate) fn check(watch: &dyn Watch, stage: &str, fraction: f64) -> Result<()> {
     if watch.at(stage, fraction) { Ok(()) } else { Err(Error::Interrupted) }
 }

@@ -3,7 +3,7 @@
 use faer::Mat;
 use skpca::{Fit, Model, Points, Scaling, Target, toys};
 
-fn wish(method: &str, kernel: &str, q: usize, target: Target) -> Fit {
+fn fit_of(method: &str, kernel: &str, q: usize, target: Target) -> Fit {
     Fit {
         method: method.parse().unwrap(),
         kernel: kernel.parse().unwrap(),
@@ -15,7 +15,7 @@ fn wish(method: &str, kernel: &str, q: usize, target: Target) -> Fit {
 }
 
 fn fit(points: &Points, method: &str, kernel: &str, q: usize, target: Target) -> Model {
-    wish(method, kernel, q, target).run(points, None, &()).unwrap()
+    fit_of(method, kernel, q, target).run(points, None, &()).unwrap()
 }
 
 /// The q largest eigenvalues of C b = λ K_zz b over all rows, summed.
@@ -65,7 +65,8 @@ fn they_come_as_far_as_many_more_steps_would_take_them() {
     let report = &model.parts().report;
     assert!(report.converged && (5..150).contains(&report.rounds), "{report:?}");
     assert!((report.objective.unwrap() * 500.0 / model.captured() - 1.0).abs() < 1e-12);
-    let fits = (0..4).map(|seed| Fit { seed, ..wish("expansion,restarts=3,steps=1000", "rbf", 4, Target::Support(6)) });
+    let fits =
+        (0..4).map(|seed| Fit { seed, ..fit_of("expansion,restarts=3,steps=1000", "rbf", 4, Target::Support(6)) });
     let best = fits.map(|fit| fit.run(&points, None, &()).unwrap().captured()).fold(0.0, f64::max);
     assert!(model.captured() > (1.0 - 3e-4) * best, "{} {best}", model.captured());
 }
@@ -101,22 +102,22 @@ fn a_fidelity_is_held_with_no_point_to_spare() {
 fn a_path_tells_what_each_number_of_points_holds() {
     let points = toys::normal(700, 5, 3);
     for (method, first) in [("expansion", 4), ("greedy", 1), ("greedy,gain=trace", 1)] {
-        let wish = |target| Fit { target, ..wish(method, "rbf", 4, Target::Support(1)) };
-        let path = wish(None).fidelities(&points, 14, &()).unwrap();
+        let fit_of = |target| Fit { target, ..fit_of(method, "rbf", 4, Target::Support(1)) };
+        let path = fit_of(None).fidelities(&points, 14, &()).unwrap();
         assert!(path.iter().map(|(m, _)| *m).eq(first..=14), "{method}: {path:?}");
         assert!(path.windows(2).all(|pair| pair[0].1 < pair[1].1), "{method}: {path:?}");
         for (m, fidelity) in path.into_iter().filter(|(m, _)| [4, 9, 14].contains(m)) {
-            let alone = wish(Some(Target::Support(m))).run(&points, None, &()).unwrap().parts().fidelity;
+            let alone = fit_of(Some(Target::Support(m))).run(&points, None, &()).unwrap().parts().fidelity;
             assert!((alone - fidelity).abs() < 0.02, "{method} {m}: {alone} {fidelity}");
         }
     }
     let message = |fit: Fit| fit.fidelities(&points, 5, &()).unwrap_err().to_string();
     assert_eq!(
-        message(Fit { target: None, ..wish("l21", "rbf", 4, Target::Support(1)) }),
+        message(Fit { target: None, ..fit_of("l21", "rbf", 4, Target::Support(1)) }),
         "method = l21: expected expansion or greedy: others have no such path"
     );
     assert_eq!(
-        message(wish("greedy", "rbf", 4, Target::Support(9))),
+        message(fit_of("greedy", "rbf", 4, Target::Support(9))),
         "support = 9: expected a target or a path, not both"
     );
 }
@@ -179,7 +180,7 @@ fn no_kernel_lets_points_capture_more_than_there_is() {
         (toys::normal(60, 2, 0), "polynomial,degree=3", 6, 9),
     ] {
         let exact =
-            Fit { target: None, ..wish("exact", kernel, q, Target::Support(1)) }.run(&points, None, &()).unwrap();
+            Fit { target: None, ..fit_of("exact", kernel, q, Target::Support(1)) }.run(&points, None, &()).unwrap();
         for method in ["expansion", "expansion,restarts=3", "greedy", "greedy,gain=top"] {
             for target in [Target::Support(m), Target::Fidelity(0.9999), Target::Fidelity(1.0)] {
                 let model = fit(&points, method, kernel, q, target);
@@ -195,7 +196,7 @@ fn the_unit_of_a_column_does_not_matter() {
     let points = toys::parabola(0);
     let captured = |scale: f64, other: f64| {
         let values: Vec<f64> = points.rows().flat_map(|row| [scale * row[0], other * row[1]]).collect();
-        let fit = Fit { scaling: Scaling::Standard, ..wish("expansion", "rbf,gamma=0.5", 3, Target::Support(4)) };
+        let fit = Fit { scaling: Scaling::Standard, ..fit_of("expansion", "rbf,gamma=0.5", 3, Target::Support(4)) };
         fit.run(&Points::new(2, values).unwrap(), None, &()).unwrap().captured()
     };
     assert!((captured(1e-6, 1e3) / captured(1.0, 1.0) - 1.0).abs() < 1e-6);
@@ -250,5 +251,5 @@ fn values_near_the_largest_number_do_not_stop_a_restart() {
         (0..40).map(|i| if i % 3 == 0 { 1.6e308 } else { -1.6e308 + 1e306 * f64::from(i) }).collect();
     let points = Points::new(2, values).unwrap();
     // A model or a message, never a panic.
-    let _ = wish("expansion,restarts=2", "laplacian,gamma=1e-308", 2, Target::Support(3)).run(&points, None, &());
+    let _ = fit_of("expansion,restarts=2", "laplacian,gamma=1e-308", 2, Target::Support(3)).run(&points, None, &());
 }

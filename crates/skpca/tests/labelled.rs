@@ -13,7 +13,7 @@ fn rings() -> (Points<'static>, Labels) {
     (points, Labels::new((0..120).map(|i| i % 3 == 0)).unwrap())
 }
 
-fn wish(method: &str, kernel: &str, m: usize) -> Fit {
+fn fit_of(method: &str, kernel: &str, m: usize) -> Fit {
     Fit {
         method: method.parse().unwrap(),
         kernel: kernel.parse().unwrap(),
@@ -26,7 +26,7 @@ fn wish(method: &str, kernel: &str, m: usize) -> Fit {
 
 fn fit(method: &str, kernel: &str, m: usize) -> Model {
     let (points, labels) = rings();
-    wish(method, kernel, m).run_labelled(&points, &labels, None, &()).unwrap()
+    fit_of(method, kernel, m).run_labelled(&points, &labels, None, &()).unwrap()
 }
 
 /// J by its definition: scatter between classes over scatter within, in the kernel's feature space.
@@ -118,11 +118,11 @@ fn every_base_kernel_and_method_takes_a_factor_and_the_file_brings_it_back() {
         let gamma = if base.name == "sigmoid" { ",gamma=1e-7,coef0=0" } else { "" };
         for method in ["greedy", "expansion", "landmarks", "exact", "l21"] {
             let kernel = format!("conformal,base={}{gamma}", base.name);
-            let mut wish = wish(method, &kernel, 6);
-            wish.target = wish.target.filter(|_| method != "exact");
+            let mut fit_of = fit_of(method, &kernel, 6);
+            fit_of.target = fit_of.target.filter(|_| method != "exact");
             let (points_, labels) = rings();
             let model =
-                wish.run_labelled(&points_, &labels, None, &()).unwrap_or_else(|e| panic!("{method} {kernel}: {e}"));
+                fit_of.run_labelled(&points_, &labels, None, &()).unwrap_or_else(|e| panic!("{method} {kernel}: {e}"));
             let mut bytes = Vec::new();
             format::write(&model, &mut bytes).unwrap();
             let again = format::read(&bytes[..]).unwrap();
@@ -144,13 +144,13 @@ fn every_base_kernel_and_method_takes_a_factor_and_the_file_brings_it_back() {
 fn labels_are_asked_for_and_must_be_one_a_row() {
     let (points, labels) = rings();
     let message = |error: Error| error.to_string();
-    let conformal = wish("greedy", "conformal", 5);
+    let conformal = fit_of("greedy", "conformal", 5);
     assert_eq!(
         message(conformal.run(&points, None, &()).err().unwrap()),
         "kernel = conformal: expected labels with it: the class of each row"
     );
     assert_eq!(
-        message(wish("discriminant", "rbf", 5).run(&points, None, &()).err().unwrap()),
+        message(fit_of("discriminant", "rbf", 5).run(&points, None, &()).err().unwrap()),
         "method = discriminant: expected labels with it: the class of each row"
     );
     let few = points.slice(0..7).into_owned();
@@ -162,16 +162,16 @@ fn labels_are_asked_for_and_must_be_one_a_row() {
     let bases = kernel::KERNELS.iter().filter(|entry| !entry.capabilities.labelled).map(|entry| entry.name);
     let bases: Vec<&str> = bases.collect();
     assert_eq!(
-        message(wish("greedy", "conformal,base=conformal", 5).check().err().unwrap()),
+        message(fit_of("greedy", "conformal,base=conformal", 5).check().err().unwrap()),
         format!("base = \"conformal\": expected {}", bases.join(" or "))
     );
     assert_eq!(
-        message(wish("greedy", "conformal,gama=1", 5).check().err().unwrap()),
+        message(fit_of("greedy", "conformal,gama=1", 5).check().err().unwrap()),
         "unknown kernel parameter 'gama': expected one of delta, solver, regularisation, base, gamma"
     );
     // Every row its own class: there is nothing within a class to be narrow.
     let own = Labels::new(0..120).unwrap();
-    for fit in [conformal, wish("discriminant", "rbf", 5)] {
+    for fit in [conformal, fit_of("discriminant", "rbf", 5)] {
         let error = fit.run_labelled(&points, &own, None, &()).err().unwrap();
         assert!(message(error).starts_with("there is nothing to fit: no class varies within itself"));
     }
@@ -181,7 +181,7 @@ fn labels_are_asked_for_and_must_be_one_a_row() {
 fn a_factor_that_is_known_needs_no_labels_but_points_of_its_width() {
     let (points, _) = rings();
     let learned = fit("greedy", "conformal", 5);
-    let known = Fit { kernel: learned.parts().kernel.clone(), ..wish("greedy", "rbf", 5) };
+    let known = Fit { kernel: learned.parts().kernel.clone(), ..fit_of("greedy", "rbf", 5) };
     let model = known.run(&points, None, &()).unwrap();
     assert_eq!(model.parts().coefficients, learned.parts().coefficients);
     let error = known.run(&toys::normal(20, 3, 0), None, &()).err().unwrap();
@@ -227,7 +227,7 @@ fn discriminant_directions_do_not_depend_on_centring() {
     let (points, labels) = rings();
     let features = |center| {
         // All points: which ones greedy would choose does depend on it.
-        let fit = Fit { center: Some(center), ..wish("discriminant", "laplacian,gamma=1", 120) };
+        let fit = Fit { center: Some(center), ..fit_of("discriminant", "laplacian,gamma=1", 120) };
         fit.run_labelled(&points, &labels, None, &()).unwrap().transform(&points, Precision::Double).unwrap()
     };
     let (with, without) = (features(true), features(false));
@@ -267,7 +267,7 @@ fn bumps_stand_where_the_method_puts_its_support_and_signs_are_counted() {
     let (points, _) = rings();
     for method in ["greedy", "landmarks", "expansion"] {
         let model = fit(method, "conformal,gamma=1,delta=2", 9);
-        let plain = wish(method, "rbf,gamma=1", 9).run(&points, None, &()).unwrap();
+        let plain = fit_of(method, "rbf,gamma=1", 9).run(&points, None, &()).unwrap();
         assert_eq!(weights(&model, "vectors"), plain.parts().support.values(), "{method}");
         let f: Vec<f64> = points.rows().map(|row| factor(&model, row)).collect();
         assert!(f.iter().sum::<f64>() >= 0.0, "{method}");
@@ -290,7 +290,7 @@ fn a_sample_of_the_rows_knows_all_classes() {
     let points = Points::new(2, values).unwrap();
     let labels = Labels::new((0..4500).map(class)).unwrap();
     let run = |seed: u64| {
-        let fit = Fit { seed, ..wish("landmarks", "conformal,gamma=0.2,delta=0.2", 12) };
+        let fit = Fit { seed, ..fit_of("landmarks", "conformal,gamma=0.2,delta=0.2", 12) };
         fit.run_labelled(&points, &labels, None, &()).unwrap()
     };
     let model = run(0);
@@ -310,7 +310,7 @@ fn classes_that_do_not_vary_or_do_not_differ_are_refused_by_every_solver() {
     let (points, _) = rings();
     let own = Labels::new(0..120).unwrap();
     for solver in ["exact", "positive", "iteration"] {
-        let fit = wish("greedy", &format!("conformal,solver={solver}"), 5);
+        let fit = fit_of("greedy", &format!("conformal,solver={solver}"), 5);
         let error = fit.run_labelled(&points, &own, None, &()).err().unwrap().to_string();
         assert!(error.contains("no class varies within itself"), "{solver}: {error}");
         // The same rows in both classes.
@@ -319,7 +319,7 @@ fn classes_that_do_not_vary_or_do_not_differ_are_refused_by_every_solver() {
         let error = fit.run_labelled(&twice, &labels, None, &()).err().unwrap().to_string();
         assert!(error.contains("the means of all classes coincide"), "{solver}: {error}");
     }
-    let fit = Fit { target: Some(Target::Fidelity(0.9)), ..wish("discriminant", "cosine", 5) };
+    let fit = Fit { target: Some(Target::Fidelity(0.9)), ..fit_of("discriminant", "cosine", 5) };
     assert!(fit.run_labelled(&points, &own, None, &()).is_err());
 }
 
@@ -333,7 +333,7 @@ fn a_factor_that_cancels_ends() {
         let kernel = kernel.with("weights", vec![weight, -weight]).with("vectors", vec![0.0, 0.0, apart, 0.0]);
         for method in ["landmarks", "greedy", "expansion", "exact", "l21"] {
             let target = (method != "exact").then_some(Target::Support(30));
-            let fit = Fit { kernel: kernel.clone(), target, ..wish(method, "rbf", 30) };
+            let fit = Fit { kernel: kernel.clone(), target, ..fit_of(method, "rbf", 30) };
             // A model, or a word on why there is none.
             let _ = fit.run(&points, None, &());
         }
@@ -345,7 +345,7 @@ fn few_directions_are_looked_for_among_as_many_points_as_usual() {
     let (points, labels) = rings();
     let run = |method: &str, components| {
         let target = Some(Target::Fidelity(0.95));
-        let fit = Fit { components, target, ..wish(method, "rbf,gamma=1", 5) };
+        let fit = Fit { components, target, ..fit_of(method, "rbf,gamma=1", 5) };
         fit.run_labelled(&points, &labels, None, &()).unwrap().m()
     };
     assert_eq!(run("discriminant", Some(1)), run("discriminant", None));

@@ -49,7 +49,7 @@ fn asked(method: &Spec, target: Target) -> Option<Target> {
     (!can(method).keeps_all_rows).then_some(target)
 }
 
-fn wish(method: &Spec, kernel: &Spec, m: usize) -> Fit {
+fn fit_of(method: &Spec, kernel: &Spec, m: usize) -> Fit {
     Fit {
         method: method.clone(),
         kernel: kernel.clone(),
@@ -73,7 +73,7 @@ fn run(fit: &Fit, points: &Points) -> skpca::Result<Model> {
 }
 
 fn fit(method: &Spec, kernel: &Spec, points: &Points, m: usize) -> Model {
-    run(&wish(method, kernel, m), points).unwrap_or_else(|error| panic!("{method} {kernel}: {error}"))
+    run(&fit_of(method, kernel, m), points).unwrap_or_else(|error| panic!("{method} {kernel}: {error}"))
 }
 
 fn bytes(model: &Model) -> Vec<u8> {
@@ -122,12 +122,12 @@ fn a_study_gives_what_separate_fits_give() {
     let labels = labels(&points);
     let clock = || std::time::Duration::ZERO;
     for kernel in kernels() {
-        let study = Study::new(&wish(&reference(), &kernel, 0), &points, Some(&labels), None, &clock).unwrap();
+        let study = Study::new(&fit_of(&reference(), &kernel, 0), &points, Some(&labels), None, &clock).unwrap();
         for method in methods() {
             // The second finds what the first has made.
             for target in [Target::Support(7), Target::Fidelity(0.8)] {
                 let target = asked(&method, target);
-                let alone = run(&Fit { target, ..wish(&method, &kernel, 0) }, &points).unwrap();
+                let alone = run(&Fit { target, ..fit_of(&method, &kernel, 0) }, &points).unwrap();
                 let (shared, _) = study.fit(&method, target, &()).unwrap();
                 assert!(bytes(&shared) == bytes(&alone), "{method} {kernel} {target:?}");
             }
@@ -234,7 +234,7 @@ fn every_instruction_set_gives_the_same_model_but_for_rounding() {
     let (points, others) = (toys::parabola(4), toys::parabola(5));
     for (method, kernel) in cases() {
         let on = |level: Level| {
-            let model = run(&Fit { level, ..wish(&method, &kernel, 12) }, &points).unwrap();
+            let model = run(&Fit { level, ..fit_of(&method, &kernel, 12) }, &points).unwrap();
             let scores = model.score(&others, Precision::Double).unwrap();
             (model, scores)
         };
@@ -585,7 +585,7 @@ fn score_gradients_agree_with_differences() {
     let queries = toys::normal(6, 2, 1);
     for (method, kernel) in cases() {
         // Scaled columns: gradients are per unit of the input.
-        let fit = Fit { scaling: Scaling::Minmax, ..wish(&method, &kernel, 12) };
+        let fit = Fit { scaling: Scaling::Minmax, ..fit_of(&method, &kernel, 12) };
         let model = run(&fit, &points).unwrap();
         let gradient = model.score_gradient(&queries).unwrap();
         let size = gradient.iter().fold(0.0_f64, |m, g| m.max(g.abs()));

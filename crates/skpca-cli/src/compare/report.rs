@@ -37,7 +37,7 @@ const COLUMNS: &[Column] = &[
         number: Some(|cell| Some(cell.model.m() as f64)),
     },
     Column {
-        heading: "a component",
+        heading: "points per component",
         about: "points that a component uses, on average",
         text: |cell| format!("{:.1}", per_component(&cell.model)),
         number: Some(|cell| Some(per_component(&cell.model))),

@@ -185,7 +185,7 @@ impl Symmetric {
         self.basis.kernel_values(packed, queries, chunk, panels.clone(), out);
         for (panel, values) in panels.zip(out.chunks_exact_mut(self.panel_size::<E>(j))) {
             self.basis.finish(chunk, queries, panel, values);
-            self.basis.mend(packed, queries, &x, panel, j, values);
+            self.basis.by_definition(packed, queries, &x, panel, j, values);
             values[self.basis.strip(j).len() * width..].fill(E::default());
             let inside = width.min(x.n() - panel * width);
             if inside < width {

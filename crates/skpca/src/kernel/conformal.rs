@@ -21,7 +21,7 @@ const RATE: f64 = 0.01;
 const STEPS: usize = 200;
 const NAME: &str = "conformal";
 
-/// Whether a spec wishes for a conformal kernel and leaves f to labels.
+/// Whether a spec asks for a conformal kernel and leaves f to labels.
 pub(crate) fn is_unlearned(spec: &Spec) -> bool {
     entry(spec).is_ok_and(|entry| entry.learns(spec))
 }

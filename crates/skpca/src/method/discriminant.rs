@@ -23,7 +23,7 @@ use crate::report::Report;
 use crate::rows::{Pass, fold};
 use crate::spec::Spec;
 
-/// ρ where nothing is said.
+/// ρ by default.
 const REGULARISATION: f64 = 1e-3;
 
 /// Scatter below this share of all is rounding.

@@ -37,7 +37,7 @@ use crate::spectrum::Expansion;
 /// Rows that are seen while points move: those on which fidelity is measured, unless the user says otherwise.
 const SEEN_ROWS: usize = crate::reference::REFERENCE_ROWS;
 /// Rows for each point at least.
-const ROWS_A_POINT: usize = 10;
+const ROWS_PER_POINT: usize = 10;
 /// Steps of L-BFGS at most, for each number of points.
 const STEPS: usize = 200;
 /// They end when a few together raise W by less than this share …
@@ -117,7 +117,7 @@ impl Method for Free {
 
     fn memory(&self, size: &Size) -> usize {
         let m = size.support.unwrap_or(2 * size.q).min(size.n);
-        let seen = size.n.min(self.rows.max(ROWS_A_POINT * m));
+        let seen = size.n.min(self.rows.max(ROWS_PER_POINT * m));
         // Rows packed twice for moving and twice for choosing, values and their weights.
         8 * (2 * size.n + seen * (4 * size.d + 6 * m + 4 * size.q) + m * (30 * size.d + 8 * m))
     }
@@ -145,7 +145,7 @@ struct Growth<'a> {
 impl<'a> Growth<'a> {
     fn new(method: &'a Free, task: &'a Task<'a>) -> Result<Growth<'a>> {
         let choice = Selection::leading(task, EXCHANGES)?;
-        let least = ROWS_A_POINT * task.support();
+        let least = ROWS_PER_POINT * task.support();
         let rows = if method.rows == SEEN_ROWS && least <= SEEN_ROWS {
             task.reference()?.rows.clone()
         } else {

@@ -34,9 +34,9 @@ use crate::spec::Spec;
 use crate::spectrum::Expansion;
 use crate::watch::check;
 
-/// Rows among which points are chosen: all up to this many, a uniform sample above, or as many a point.
+/// Rows among which points are chosen: all up to this many, a uniform sample above, or this many per point.
 pub(super) const CANDIDATES: usize = 4000;
-pub(super) const CANDIDATES_A_POINT: usize = 10;
+pub(super) const CANDIDATES_PER_POINT: usize = 10;
 /// A row is spanned when less than this share of its squared length is left.
 const SPANNED: f64 = 1e-9;
 /// An exchange pays when it gains this share more.
@@ -53,7 +53,7 @@ const TOGETHER: usize = 16;
 const KEPT: usize = 1000;
 /// Columns that are kept together while points are picked.
 const PIECE: usize = 32;
-/// Passes of exchanges where nothing is said.
+/// Passes of exchanges by default.
 const EXCHANGES: usize = 10;
 
 pub(super) const ENTRY: Entry = Entry {
@@ -108,7 +108,7 @@ impl Method for Greedy {
 
     fn memory(&self, size: &Size) -> usize {
         let m = size.support.unwrap_or(10 * size.q).min(size.n);
-        let candidates = size.n.min(CANDIDATES.max(CANDIDATES_A_POINT * m));
+        let candidates = size.n.min(CANDIDATES.max(CANDIDATES_PER_POINT * m));
         if self.by_kernel(size.n, m) {
             return 8 * (2 * size.n + candidates * (3 * size.d + 4 * m + 4 * size.q) + 4 * m * m);
         }
@@ -120,7 +120,7 @@ impl Method for Greedy {
 impl Greedy {
     /// Whether the rows on which fidelity is measured are all that is needed.
     fn by_kernel(&self, n: usize, support: usize) -> bool {
-        let enough = n <= CANDIDATES || CANDIDATES_A_POINT * support <= CANDIDATES;
+        let enough = n <= CANDIDATES || CANDIDATES_PER_POINT * support <= CANDIDATES;
         self.gain == "leading" && self.rank.is_none() && enough
     }
 
@@ -234,7 +234,7 @@ impl<'a> Selection<'a> {
         counting: usize,
         passes: usize,
     ) -> Selection<'a> {
-        let most = CANDIDATES.max(CANDIDATES_A_POINT * task.support());
+        let most = CANDIDATES.max(CANDIDATES_PER_POINT * task.support());
         let candidates = Random::new(task.seed, Stream::GreedyCandidates).sample(factor.n(), most);
         let atoms = factor.rows_of(&candidates);
         let lengths = (0..atoms.nrows()).map(|i| atoms.row(i).squared_norm_l2()).collect();

@@ -29,11 +29,11 @@ use crate::watch::Watch;
 
 /// Pivots are drawn among at least this many rows, or as many a pivot, if there are so many.
 const CANDIDATES: usize = 5000;
-const CANDIDATES_A_PIVOT: usize = 10;
+const CANDIDATES_PER_PIVOT: usize = 10;
 /// Rows on which pivots and a uniform draw are compared, or as many a point; other rows than those of the reference, so
 /// that the fidelity reported is not of the luckier of two draws.
 const JUDGES: usize = 2000;
-const JUDGES_A_POINT: usize = 4;
+const JUDGES_PER_POINT: usize = 4;
 
 pub(super) const ENTRY: Entry = Entry {
     name: "landmarks",
@@ -63,7 +63,7 @@ impl Method for Landmarks {
 
     fn memory(&self, size: &Size) -> usize {
         let m = size.support.unwrap_or(10 * size.q).min(size.n);
-        let candidates = size.n.min(CANDIDATES.max(CANDIDATES_A_PIVOT * m));
+        let candidates = size.n.min(CANDIDATES.max(CANDIDATES_PER_PIVOT * m));
         8 * (candidates * m + 16 * m * m + 2 * blocks::ROWS * m)
     }
 }
@@ -71,7 +71,7 @@ impl Method for Landmarks {
 /// `m` pivots (fewer if the rank is lower), increasing.
 fn pivots(kernel: &Arc<dyn Kernel>, rows: &dyn Rows, m: usize, seed: u64, watch: &dyn Watch) -> Result<Vec<usize>> {
     let candidates =
-        Random::new(seed, Stream::LandmarkCandidates).sample(rows.n(), CANDIDATES.max(CANDIDATES_A_PIVOT * m));
+        Random::new(seed, Stream::LandmarkCandidates).sample(rows.n(), CANDIDATES.max(CANDIDATES_PER_PIVOT * m));
     let stop = Stop { rank: m, residual: 0.0 };
     let factor = Factor::pivoted(kernel, &rows.gather(&candidates)?, stop, seed, watch)?;
     let mut pivots: Vec<usize> = factor.pivots.iter().map(|&i| candidates[i]).collect();
@@ -100,7 +100,8 @@ fn better(task: &Task, m: usize) -> Result<(Vec<usize>, Skeleton)> {
         return Ok((pivots, all));
     }
     let uniform = Random::new(seed, Stream::UniformLandmarks).sample(n, pivots.len());
-    let sample = table.gather(&Random::new(seed, Stream::LandmarkJudges).sample(n, JUDGES.max(JUDGES_A_POINT * m)))?;
+    let sample =
+        table.gather(&Random::new(seed, Stream::LandmarkJudges).sample(n, JUDGES.max(JUDGES_PER_POINT * m)))?;
     let judged = |rows: Vec<usize>| -> Result<(f64, (Vec<usize>, Skeleton))> {
         let skeleton = skeleton(&rows)?;
         Ok((roughly_captured(&skeleton, &sample, q, center, watch)?, (rows, skeleton)))

@@ -110,7 +110,7 @@ impl<'a> Task<'a> {
         self.rows.d()
     }
 
-    /// What to aim at: the usual fidelity where nothing is said.
+    /// What to aim at: the default fidelity unless the user says otherwise.
     pub(crate) fn aim(&self) -> Target {
         self.target.unwrap_or(Target::Fidelity(FIDELITY))
     }
