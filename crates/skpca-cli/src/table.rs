@@ -10,6 +10,7 @@ mod error;
 mod ipc;
 mod npy;
 mod pages;
+mod plain;
 mod quoted;
 mod selection;
 mod space;

@@ -8,7 +8,7 @@ use flate2::read::MultiGzDecoder;
 use super::error::{At, Columns, Place, TableError};
 use super::quoted::{Record, Records};
 use super::selection::Selection;
-use super::{ReadOptions, Table, space};
+use super::{ReadOptions, Table, plain, space};
 
 const GZIP_MAGIC: &[u8] = &[0x1f, 0x8b];
 const UTF8_BOM: &[u8] = b"\xef\xbb\xbf";
@@ -35,6 +35,7 @@ pub(super) fn read(file: &str, input: impl Read, separator: u8, options: &ReadOp
     if !options.header {
         rows.push(&records)?;
     }
+    rows.extend(&mut records)?;
     while records.advance()? {
         rows.push(&records)?;
     }
@@ -111,6 +112,27 @@ struct Rows {
 }
 
 impl Rows {
+    /// Takes plain lines as long as there are any.
+    fn extend(&mut self, records: &mut Records) -> Result<(), TableError> {
+        let io_error = |error| TableError::Io { file: self.selection.file.clone(), error };
+        let mut slab = Vec::new();
+        loop {
+            let whole = plain::fill(&mut *records.input, &mut slab).map_err(io_error)?;
+            let pieces = plain::parse(&slab, records.record.separator, &self.selection).filter(|_| whole);
+            let Some(pieces) = pieces.filter(|_| !slab.is_empty()) else {
+                records.put_back(slab);
+                return Ok(());
+            };
+            for plain::Rows { values, labels, lines } in pieces {
+                space::reserve(&mut self.values, values.len(), &self.selection.file)?;
+                self.values.extend(values);
+                space::reserve(&mut self.label, labels.len(), &self.selection.file)?;
+                self.label.extend(labels);
+                records.record.last_line += lines;
+            }
+        }
+    }
+
     fn push(&mut self, records: &Records) -> Result<(), TableError> {
         let record = &records.record;
         self.push_record(record, records.blank).map_err(|error| match (record.line, record.last_line) {
@@ -143,11 +165,11 @@ impl Rows {
 }
 
 fn number(field: &[u8], place: impl FnOnce() -> Place) -> Result<f64, TableError> {
-    let field = field.trim_ascii();
-    let parsed = str::from_utf8(field).ok().and_then(|text| text.parse::<f64>().ok());
-    if let Some(value) = parsed.filter(|value| value.is_finite()) {
+    if let Some(value) = plain::number(field) {
         return Ok(value);
     }
+    let field = field.trim_ascii();
+    let parsed = str::from_utf8(field).ok().and_then(|text| text.parse::<f64>().ok());
     let value = String::from_utf8_lossy(field).into_owned();
     if field.is_empty() || MISSING.contains(&value.to_ascii_lowercase().as_str()) {
         return Err(TableError::Missing { place: place() });

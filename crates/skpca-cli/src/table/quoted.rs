@@ -12,7 +12,8 @@
 //! Not the csv crate's reader: it takes a quote that is open at the end, and text behind a closing quote, for a cell like
 //! any other. Both are how rows vanish into a cell that nobody looks at.
 
-use std::io::{self, BufRead};
+use std::io::{self, BufRead, Read};
+use std::mem;
 
 use super::error::TableError;
 use super::space;
@@ -22,7 +23,7 @@ const RECORD_LIMIT: usize = 1 << 30;
 
 /// The records of a text, one at a time.
 pub(super) struct Records<'a> {
-    input: Box<dyn BufRead + 'a>,
+    pub input: Box<dyn BufRead + 'a>,
     pub record: Record,
     /// First of the blank lines between the previous record and this one.
     pub blank: Option<u64>,
@@ -31,7 +32,7 @@ pub(super) struct Records<'a> {
 /// A row of fields, and where it stands.
 pub(super) struct Record {
     file: String,
-    separator: u8,
+    pub separator: u8,
     state: State,
     /// The fields, one after the other.
     text: Vec<u8>,
@@ -59,6 +60,12 @@ impl<'a> Records<'a> {
         let (file, state) = (file.to_string(), State::Start);
         let record = Record { file, separator, state, text, ends, quoted: false, line: 0, last_line: 0 };
         Records { input, record, blank: None }
+    }
+
+    /// What was read from the input comes first again.
+    pub fn put_back(&mut self, text: Vec<u8>) {
+        let rest = mem::replace(&mut self.input, Box::new(io::empty()));
+        self.input = Box::new(io::Cursor::new(text).chain(rest));
     }
 
     /// Moves to the next record that is not blank; false at the end.

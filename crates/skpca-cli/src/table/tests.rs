@@ -233,3 +233,26 @@ fn a_broken_pipe_is_told_apart() {
     assert!(matches!(stdout_error(error), TableError::BrokenPipe));
     assert!(matches!(stdout_error(io::ErrorKind::StorageFull.into()), TableError::Io { .. }));
 }
+
+/// More lines than a slab has, so that some are plain and others are left to the reader of records.
+#[test]
+fn lines_are_the_same_wherever_a_slab_ends() {
+    let plain: String = (0..90).map(|i| format!("{i},{}.5,c{}\n", -i, i % 3)).collect();
+    let expect = |text: &str, last: &[f64]| {
+        let table = read_csv(text, &labelled("l")).unwrap();
+        let first = (0..90).flat_map(|i| [f64::from(i), -(f64::from(i) + 0.5)]);
+        let mut expected: Vec<f64> = first.collect();
+        expected[1] = 0.5;
+        expected.extend(last);
+        assert_eq!(bits(&table.values), bits(&expected), "{text}");
+        assert_eq!(table.label.unwrap()[..3], ["c0", "c1", "c2"].map(String::from));
+    };
+    expect(&format!("a,b,l\n{plain}"), &[]);
+    expect(&format!("a,b,l\n{plain}7,8,x"), &[7.0, 8.0]);
+    expect(&format!("a,b,l\r\n{}", plain.replace('\n', "\r\n")), &[]);
+    expect(&format!("a,b,l\n{plain}\n7,\"8\",\"x\ny\"\n9,1,z\n"), &[7.0, 8.0, 9.0, 1.0]);
+    for (wrong, line) in [("1,x,y\n", 92), ("\n\n1,\"\n\",y\n", 94), ("1,2\n", 92), ("1,2,\"y\n", 92)] {
+        let message = read_csv(&format!("a,b,l\n{plain}{wrong}"), &labelled("l")).unwrap_err();
+        assert!(message.contains(&format!("line {line}")) || message.contains(&format!("lines {line}")), "{message}");
+    }
+}

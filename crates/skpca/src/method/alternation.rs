@@ -127,6 +127,10 @@ pub(super) struct State {
     /// P-steps taken.
     pub rounds: usize,
     pub converged: bool,
+    /// Of the first group of columns.
+    pub penalty: f64,
+    /// Whether it is more than a rough minimum.
+    pub finished: bool,
     /// η of the last A-step, to start the next from: one list a group of columns.
     sizes: Vec<Vec<f64>>,
 }
@@ -246,28 +250,54 @@ impl<'a> Alternation<'a> {
     /// Minimises at `penalties`, one a group of columns, with P from `start`; coefficients found before, at other
     /// penalties, are a good start too.
     pub(super) fn solve(&mut self, start: &Vectors, penalties: &[f64], warm: Option<&State>) -> Result<State> {
+        let rough = self.rough(start, penalties, warm)?;
+        self.finish(rough, penalties)
+    }
+
+    /// The same until P has nearly settled and few rows are missing: enough to see how many will be in use.
+    pub(super) fn rough(&mut self, start: &Vectors, penalties: &[f64], warm: Option<&State>) -> Result<State> {
         let mut sizes =
             warm.map_or_else(|| vec![Vec::new(); self.groups(start.count()).len()], |state| state.sizes.clone());
-        let Scheme { gap, .. } = self.scheme;
-        let rounds = self.scheme.rounds.min(self.budget.max(LEAST));
-        let spent = self.spent.get();
-        let work = spent + (self.share * (self.allowed - spent)).max(LEAST_SHARE * self.allowed);
-        let tight = Effort { rounds, moved: gap.sqrt(), change: 0.1 * gap, gap, certified: true, work };
-        let loose = Effort { rounds, work, gap: gap.max(LOOSE.gap), ..LOOSE };
-        if rounds == 0 {
+        let tight = self.effort(0);
+        if tight.rounds == 0 {
             return self.grown(start, penalties, sizes, tight);
         }
+        let loose = Effort { rounds: tight.rounds, work: tight.work, gap: tight.gap.max(LOOSE.gap), ..LOOSE };
+        let (mut p, mut taken) = (start.clone(), 0);
         if warm.is_none() {
-            // The rows that matter before P moves.
+            // The rows that matter before P moves, and those of the watched that matter when it has nearly settled.
             sizes = self.grown(start, penalties, sizes, Effort { rounds: 0, ..loose })?.sizes;
+            let near = self.grown(start, penalties, sizes, loose)?;
+            (p, sizes, taken) = (near.p, near.sizes, near.rounds);
         }
-        // Then those that matter when it has nearly settled.
-        let rough = self.grown(start, penalties, sizes, loose)?;
-        let left = rounds.saturating_sub(rough.rounds);
-        let mut state = self.grown(&rough.p, penalties, rough.sizes, Effort { rounds: left, ..tight })?;
-        state.rounds += rough.rounds;
+        // Then those of all rows that do.
+        let left = Effort { rounds: loose.rounds.saturating_sub(taken), certified: true, ..loose };
+        let mut state = self.grown(&p, penalties, sizes, left)?;
+        state.rounds += taken;
+        state.finished = false;
         self.budget = self.budget.saturating_sub(state.rounds);
         Ok(state)
+    }
+
+    /// From a rough minimum to the minimum.
+    pub(super) fn finish(&mut self, rough: State, penalties: &[f64]) -> Result<State> {
+        if rough.finished {
+            return Ok(rough);
+        }
+        let effort = self.effort(rough.rounds);
+        let mut state = self.grown(&rough.p, penalties, rough.sizes, effort)?;
+        self.budget = self.budget.saturating_sub(state.rounds);
+        state.rounds += rough.rounds;
+        Ok(state)
+    }
+
+    /// What is left for a solution that has `taken` rounds.
+    fn effort(&self, taken: usize) -> Effort {
+        let Scheme { gap, rounds, .. } = self.scheme;
+        let rounds = rounds.min(self.budget.max(LEAST)).saturating_sub(taken);
+        let spent = self.spent.get();
+        let work = spent + (self.share * (self.allowed - spent)).max(LEAST_SHARE * self.allowed);
+        Effort { rounds, moved: gap.sqrt(), change: 0.1 * gap, gap, certified: true, work }
     }
 
     fn once(&mut self, start: &Vectors, penalties: &[f64], sizes: &[Vec<f64>], effort: Effort) -> Result<State> {
@@ -278,13 +308,13 @@ impl<'a> Alternation<'a> {
         }
         let images = Images::of(self.space, &self.atoms, self.images.take());
         let reach = Reach::new(self.space, &images, start);
-        self.images = Some(images);
         let own = reach.start();
         let Settled { p, sizes, rounds, settled } = match self.scheme.sequential {
             true => self.one_by_one(&reach, &own, penalties, sizes, effort)?,
             false => self.alternate(&reach, &own, &own.columns(0..0), penalties, sizes, effort)?,
         };
         let p = reach.outside(&p);
+        self.images = Some(images);
         let directions = |i: usize| (i < self.space.rank()).then(|| self.space.direction(i));
         let p = polar(&p, start, &p.columns(0..0), &directions)?.0;
         Ok(self.state(p, penalties, &sizes, rounds, settled))
@@ -417,7 +447,7 @@ impl<'a> Alternation<'a> {
         let Coefficients { a, sizes, without_p } =
             self.coefficients((c.clone(), squares), penalties, sizes, 0.1 * self.scheme.gap);
         let objective = without_p - inner(&a, &c);
-        State { p, a, objective, gap: f64::INFINITY, rounds, converged, sizes }
+        State { p, a, objective, gap: f64::INFINITY, rounds, converged, penalty: penalties[0], finished: true, sizes }
     }
 
     /// `V = FᵀA`

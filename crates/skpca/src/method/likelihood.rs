@@ -17,9 +17,9 @@ use faer::Mat;
 
 use super::active::root;
 use super::parameters::{BY_TARGET, RANK, REFIT};
-use super::search::search;
+use super::search::{Found, search};
 use super::shared::Principal;
-use super::weights::{self, State};
+use super::weights::{self, Over, State};
 use super::{Capabilities, Entry, Method, Size, Solution, Support, Target, Task, usual_rank};
 use crate::dense;
 use crate::density::Density;
@@ -149,17 +149,32 @@ impl Path<'_> {
 
     /// The largest support of at most `m` points that was found.
     fn with_support(&self, m: usize, most: f64) -> Result<Solution> {
-        let solve = |noise: f64, warm: Option<&State>| {
-            let state = self.problem.maximise(noise, warm)?;
-            let count = state.rows.len() as f64;
-            Ok(Some((state, count)))
-        };
-        let found = search(most, m as f64 + 0.5, TIGHT, solve, |count| count == m as f64)?;
+        if self.problem.large() {
+            // Looked for among some of the points, and then checked among all.
+            let found = self.counted(Over::Wide, m, most)?;
+            if let Some((noise, state)) = found.sparse.filter(|(_, state)| state.rows.len() == m) {
+                let state = self.problem.maximise(noise, Some(&state))?;
+                if state.rows.len() == m {
+                    return self.solution(noise, state);
+                }
+            }
+        }
+        let found = self.counted(Over::All, m, most)?;
         let expected = "a larger number: every noise that was tried selects more points, or none";
         match found.sparse.filter(|(_, state)| !state.rows.is_empty()) {
             Some((noise, state)) => self.solution(noise, state),
             None => Err(Error::parameter("support", m, expected)),
         }
+    }
+
+    /// Values of σ² on both sides of `m` points.
+    fn counted(&self, over: Over, m: usize, most: f64) -> Result<Found<State>> {
+        let solve = |noise: f64, warm: Option<&State>| {
+            let state = self.problem.maximise_over(over, noise, warm)?;
+            let count = state.rows.len() as f64;
+            Ok(Some((state, count)))
+        };
+        search(most, m as f64 + 0.5, TIGHT, solve, |count| count == m as f64)
     }
 
     /// The smallest support that holds the fidelity, on the factor first, then on the data.

@@ -62,32 +62,77 @@ impl Images {
 }
 
 /// The span of the images and of the P to start from.
-pub(super) struct Reach {
-    /// g, their inner products and `⟨g_i, T g_j⟩`.
-    all: Images,
-    /// Rows in the working set.
-    w: usize,
+pub(super) struct Reach<'a> {
+    /// The first of the g …
+    images: &'a Images,
+    /// … and the others, the P to start from.
+    start: Vectors,
+    /// `⟨g_i, g_j⟩` …
+    gram: Border,
+    /// … and `⟨g_i, T g_j⟩`, where one of the two is of the P.
+    scattered: Border,
 }
 
-impl Reach {
-    pub(super) fn new(space: &dyn Space, images: &Images, start: &Vectors) -> Reach {
-        Reach { all: images.beside(space, &Images::new(space, start.clone())), w: images.vectors.count() }
+/// Products with the P to start from, which border those of the images: the matrix itself would be as large as theirs.
+struct Border {
+    /// Of images with P, w × q, …
+    side: Mat<f64>,
+    /// … the same transposed …
+    below: Mat<f64>,
+    /// … and of P with P.
+    corner: Mat<f64>,
+}
+
+impl Border {
+    fn new(side: Mat<f64>, corner: Mat<f64>) -> Border {
+        Border { below: side.transpose().to_owned(), side, corner }
+    }
+
+    /// Column `j` of the bordered matrix, in two parts.
+    fn column<'a>(&'a self, inner: &'a Mat<f64>, j: usize) -> (&'a [f64], &'a [f64]) {
+        match j.checked_sub(inner.ncols()) {
+            None => (inner.col_as_slice(j), self.below.col_as_slice(j)),
+            Some(k) => (self.side.col_as_slice(k), self.corner.col_as_slice(k)),
+        }
+    }
+}
+
+impl<'a> Reach<'a> {
+    pub(super) fn new(space: &dyn Space, images: &'a Images, start: &Vectors) -> Reach<'a> {
+        let products = |u: &Vectors| u.products(start);
+        let between = |u: &Vectors| space.between(u, start);
+        Reach {
+            images,
+            gram: Border::new(products(&images.vectors), products(start)),
+            scattered: Border::new(between(&images.vectors), between(start)),
+            start: start.clone(),
+        }
+    }
+
+    /// Rows in the working set.
+    fn w(&self) -> usize {
+        self.images.vectors.count()
     }
 
     /// How many of the g there are.
     pub(super) fn count(&self) -> usize {
-        self.all.vectors.count()
+        self.w() + self.start.count()
     }
 
     /// Most of b is zero.
     fn vectors(&self, b: Mat<f64>) -> Vectors {
-        let count = self.all.vectors.count();
+        let (w, count) = (self.w(), self.count());
+        let add = |sums: &mut [f64], b: f64, (first, second): (&[f64], &[f64])| {
+            let (upper, lower) = sums.split_at_mut(w);
+            upper.iter_mut().zip(first).for_each(|(sum, g)| *sum += b * g);
+            lower.iter_mut().zip(second).for_each(|(sum, g)| *sum += b * g);
+        };
         let mut y = Mat::zeros(2 * count, b.ncols());
         for k in 0..b.ncols() {
             let (values, scattered) = y.col_as_slice_mut(k).split_at_mut(count);
             for (j, &b) in b.col_as_slice(k).iter().enumerate().filter(|(_, b)| **b != 0.0) {
-                values.iter_mut().zip(self.all.gram.col_as_slice(j)).for_each(|(sum, g)| *sum += b * g);
-                scattered.iter_mut().zip(self.all.scattered.col_as_slice(j)).for_each(|(sum, g)| *sum += b * g);
+                add(values, b, self.gram.column(&self.images.gram, j));
+                add(scattered, b, self.scattered.column(&self.images.scattered, j));
             }
         }
         Vectors::paired(b, y)
@@ -95,20 +140,20 @@ impl Reach {
 
     /// One of the g, if there are as many.
     pub(super) fn direction(&self, j: usize) -> Option<Vectors> {
-        let count = self.all.vectors.count();
+        let count = self.count();
         (j < count).then(|| self.vectors(Mat::from_fn(count, 1, |i, _| if i == j { 1.0 } else { 0.0 })))
     }
 
     /// The P to start from.
     pub(super) fn start(&self) -> Vectors {
-        let (count, w) = (self.all.vectors.count(), self.w);
+        let (count, w) = (self.count(), self.w());
         self.vectors(Mat::from_fn(count, count - w, |i, k| if i == w + k { 1.0 } else { 0.0 }))
     }
 
     /// `T Σ_i a_i φ_i`
     pub(super) fn image(&self, a: MatRef<f64>) -> Vectors {
-        let mut b = Mat::zeros(self.all.vectors.count(), a.ncols());
-        b.as_mut().subrows_mut(0, self.w).copy_from(a);
+        let mut b = Mat::zeros(self.count(), a.ncols());
+        b.as_mut().subrows_mut(0, self.w()).copy_from(a);
         self.vectors(b)
     }
 
@@ -117,12 +162,13 @@ impl Reach {
         let (b, y) = v.pair();
         let scattered = y.subrows(b.nrows(), b.nrows());
         let squares = (0..v.count()).map(|k| b.col(k).transpose() * scattered.col(k)).collect();
-        (y.subrows(0, self.w).to_owned(), squares)
+        (y.subrows(0, self.w()).to_owned(), squares)
     }
 
     /// As vectors of the space itself.
     pub(super) fn outside(&self, v: &Vectors) -> Vectors {
-        self.all.vectors.times(v.pair().0)
+        let (images, start) = v.pair().0.split_at_row(self.w());
+        self.images.vectors.times(images).plus(1.0, &self.start.times(start))
     }
 }
 
@@ -154,7 +200,8 @@ mod tests {
         let (few, atoms) = (space.atoms(vec![40, 3]), space.atoms(vec![40, 3, 77, 9]));
         let a = Mat::from_fn(4, 2, |i, k| if i == k { 0.0 } else { 1.0 + i as f64 - k as f64 });
         for known in [None, Some(Images::of(space, &few, None))] {
-            let reach = Reach::new(space, &Images::of(space, &atoms, known), start);
+            let images = Images::of(space, &atoms, known);
+            let reach = Reach::new(space, &images, start);
             let inside = reach.image(a.as_ref()).plus(0.5, &reach.start());
             let outside = space.scatter(&space.combination(&atoms, a.as_ref())).plus(0.5, start);
             assert!(near(&inside.products(&reach.start()), &outside.products(start)));

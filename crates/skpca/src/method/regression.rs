@@ -30,6 +30,10 @@ const GAP: f64 = 1e-6;
 const ROUNDS: usize = 500;
 /// Two penalties with a target between them are near enough when they differ by this share.
 const TIGHT: f64 = 1e-3;
+/// A support this many times as large or small as asked for is far from it.
+const FAR: f64 = 1.5;
+/// From one penalty to another that is less than so many times as large P hardly moves.
+const CLOSE: f64 = 1.5;
 /// From a penalty that just misses a target to the next.
 const NUDGE: f64 = 0.95;
 /// So many of them; then nothing is penalised.
@@ -386,7 +390,13 @@ impl Path<'_> {
             return self.unpenalised();
         }
         let count = |path: &Self, state: &State| Ok(path.alternation.used(&state.a).len() as f64);
-        let found = self.search(most, m as f64 + 0.5, count, |count| count == m as f64)?;
+        let done = |count: f64| count == m as f64;
+        let far = |count: f64| count < m as f64 / FAR || count > m as f64 * FAR;
+        let mut found = self.search(most, m as f64 + 0.5, count, far, done)?;
+        if found.sparse.as_ref().is_some_and(|(_, state)| !state.finished) {
+            // Supports jump from few points to many: rough minima do not tell where.
+            found = self.search(most, m as f64 + 0.5, count, |_| false, done)?;
+        }
         let sparse = found.sparse.filter(|(_, state)| !self.alternation.used(&state.a).is_empty());
         let least = sparse.as_ref().map_or(0, |(_, state)| self.alternation.used(&state.a).len());
         let other = match found.dense.filter(|_| least < m) {
@@ -442,7 +452,7 @@ impl Path<'_> {
             let end = share < fidelity && path.alternation.used(&state.a).len() >= rank;
             Ok(if end { f64::INFINITY } else { share })
         };
-        let mut found = self.search(most, fidelity, measure, |share| share == f64::INFINITY)?.dense;
+        let mut found = self.search(most, fidelity, measure, |_| false, |share| share == f64::INFINITY)?.dense;
         for _ in 0..NUDGES {
             found = found.filter(|(_, state)| self.alternation.used(&state.a).len() < rank);
             let Some((penalty, state)) = found else { break };
@@ -475,12 +485,14 @@ impl Path<'_> {
         Ok(self.space.captured(&rows, own, self.start.count())? / self.captured)
     }
 
-    /// The penalties next to the one where `measure` reaches `wanted`, the same for all groups of columns.
+    /// The penalties next to the one where `measure` reaches `wanted`, the same for all groups of columns. Where it is
+    /// `far` from that, rough minima will do.
     fn search(
         &mut self,
         most: f64,
         wanted: f64,
         measure: impl Fn(&Self, &State) -> Result<f64>,
+        far: impl Fn(f64) -> bool,
         done: impl Fn(f64) -> bool,
     ) -> Result<Found<State>> {
         let groups = self.groups();
@@ -491,7 +503,15 @@ impl Path<'_> {
                 stopped = true;
                 return Ok(None);
             }
-            let state = self.alternation.solve(&self.start, &vec![penalty; groups], warm)?;
+            let penalties = vec![penalty; groups];
+            let close = |state: &&State| (state.penalty / penalty).max(penalty / state.penalty) < CLOSE;
+            let start = warm.filter(close).map_or(&self.start, |state| &state.p);
+            let rough = self.alternation.rough(start, &penalties, warm)?;
+            if far(measure(self, &rough)?) {
+                let measured = measure(self, &rough)?;
+                return Ok(Some((rough, measured)));
+            }
+            let state = self.alternation.finish(rough, &penalties)?;
             let measured = measure(self, &state)?;
             Ok(Some((state, measured)))
         };

@@ -28,13 +28,17 @@ pub(super) fn search<S>(
     let mut found = Found { sparse: None, dense: None };
     // Value and measure on the sparse side, and on the dense one once it is known.
     let (mut sparse, mut dense): ((f64, f64), Option<(f64, f64)>) = ((most, 0.0), None);
-    for trial in 0..TRIALS {
+    let (mut halve, mut before) = (false, f64::INFINITY);
+    for _ in 0..TRIALS {
         let value = match dense {
             None => STEP * sparse.0,
-            // Supports change in jumps: every other time the bracket is halved.
+            // Supports change in jumps: where a straight line does not narrow the bracket, it is halved.
             Some(dense) => {
                 let straight = ((wanted - sparse.1) / (dense.1 - sparse.1)).clamp(0.1, 0.9);
-                let share = if trial % 2 == 0 { straight } else { 0.5 };
+                let wide = (sparse.0 / dense.0).ln();
+                let share = if halve { 0.5 } else { straight };
+                halve = wide > 0.5 * before;
+                before = wide;
                 sparse.0.powf(1.0 - share) * dense.0.powf(share)
             }
         };

@@ -36,6 +36,10 @@ const JOINS: f64 = 1e-9;
 const ROUNDS: usize = 300;
 /// Points that may join between two looks at all of them, where there are more than twice as many.
 const NEAREST: usize = 2000;
+/// One in so many points is not far from joining …
+const WIDE: usize = 8;
+/// … as seen with at most so many active points: later only those are looked at, until the last look at all.
+const FEW: usize = 16;
 /// Points join while they gain at least this share of what the first did.
 const WORTH: f64 = 0.01;
 /// A squared cosine that only collinear rows have: one of them is enough.
@@ -50,11 +54,21 @@ pub(super) struct State {
     pub weights: Vec<f64>,
     /// L
     pub likelihood: f64,
-    /// Points that were near to joining.
+    /// Points that were near to joining …
     near: Option<Arc<Near>>,
+    /// … and more of them, which were not so far from it.
+    wide: Option<Arc<Near>>,
     /// Largest |ρ − 1| of the active points, or ρ − 1 of the others if that is larger.
     pub violation: f64,
     pub rounds: usize,
+}
+
+/// Which points may have a weight.
+#[derive(Clone, Copy, PartialEq)]
+pub(super) enum Over {
+    /// Some of them, once few have been seen among all.
+    Wide,
+    All,
 }
 
 /// The points and their second moment.
@@ -127,6 +141,16 @@ impl<'a> Problem<'a> {
 
     /// Maximises at σ² = `noise`, from weights found at another.
     pub(super) fn maximise(&self, noise: f64, start: Option<&State>) -> Result<State> {
+        self.maximise_over(Over::All, noise, start)
+    }
+
+    /// Whether there are so many points that a look at all of them is work.
+    pub(super) fn large(&self) -> bool {
+        self.factor.n() > 2 * NEAREST
+    }
+
+    /// Maximises over the points that were not far from joining, or over all.
+    pub(super) fn maximise_over(&self, over: Over, noise: f64, start: Option<&State>) -> Result<State> {
         let mut state = start.cloned().unwrap_or_default();
         state.violation = f64::INFINITY;
         let mut tolerance = LOOSE;
@@ -139,6 +163,7 @@ impl<'a> Problem<'a> {
             state.rounds = round;
             let z = self.spread(&state, noise)?;
             let everything = near.is_none();
+            let mut checked = false;
             let mut look = self.look(near.take(), z.as_ref(), noise);
             let mut ratio = self.largest_ratio(&look, &state);
             if ratio <= 1.0 + JOINS && !everything && tolerance > TIGHT {
@@ -147,19 +172,24 @@ impl<'a> Problem<'a> {
                 continue;
             }
             if ratio <= 1.0 + JOINS && !everything {
-                look = self.look(None, z.as_ref(), noise);
+                let wide = state.wide.clone().filter(|_| over == Over::Wide && state.rows.len() > FEW);
+                look = self.look(wide, z.as_ref(), noise);
+                checked = true;
                 ratio = self.largest_ratio(&look, &state);
             }
-            let certified = look.near.is_none();
+            let certified = look.near.is_none() || checked;
             if certified {
                 state.violation = self.violation(&look, &state);
+                if look.near.is_none() && self.large() && over == Over::Wide && state.rows.len() >= FEW / 2 {
+                    state.wide = Some(self.nearest(&look, (self.factor.n() / WIDE).max(2 * NEAREST)).1);
+                }
                 self.keep_near(&mut look);
             }
             // Rounding may take points in and out for ever.
             idle = if state.likelihood > before + self.rounding(&state, noise) { 0 } else { idle + 1 };
             let joined = ratio > 1.0 + JOINS && idle < 5 && self.join(&mut look, &mut state, z, noise);
             if !joined && (tolerance <= TIGHT || state.rows.is_empty()) {
-                if !certified {
+                if !certified && over == Over::All {
                     let z = self.spread(&state, noise)?;
                     state.violation = self.violation(&self.look(None, z.as_ref(), noise), &state);
                 }
@@ -271,30 +301,37 @@ impl<'a> Problem<'a> {
     }
 
     fn violation(&self, look: &Look, state: &State) -> f64 {
-        let active = state.rows.iter().map(|&row| (self.ratio(look, row) - 1.0).abs());
+        let places = state.rows.iter().filter_map(|&row| look.place(row));
+        let active = places.map(|i| (self.ratio(look, i) - 1.0).abs());
         active.fold((self.largest_ratio(look, state) - 1.0).max(0.0), f64::max)
     }
 
     /// Of many points, leaves those that are likely to join.
     fn keep_near(&self, look: &mut Look) {
-        let n = look.s.len();
-        if n <= 2 * NEAREST {
+        if look.s.len() <= 2 * NEAREST {
             return;
         }
-        let ratios: Vec<f64> = (0..n).map(|i| self.ratio(look, i)).collect();
-        let mut rows: Vec<usize> = (0..n).collect();
-        rows.select_nth_unstable_by(NEAREST, |&i, &j| ratios[j].total_cmp(&ratios[i]).then(i.cmp(&j)));
-        rows.truncate(NEAREST);
-        rows.sort_unstable();
-        look.s = rows.iter().map(|&i| look.s[i]).collect();
-        look.q = rows.iter().map(|&i| look.q[i]).collect();
-        look.near = Some(Arc::new(Near { atoms: self.factor.rows_of(&rows), rows }));
+        let (places, near) = self.nearest(look, NEAREST);
+        look.s = places.iter().map(|&i| look.s[i]).collect();
+        look.q = places.iter().map(|&i| look.q[i]).collect();
+        look.near = Some(near);
+    }
+
+    /// So many of the points looked at, those of the largest ρ: their places, and the points.
+    fn nearest(&self, look: &Look, count: usize) -> (Vec<usize>, Arc<Near>) {
+        let ratios: Vec<f64> = (0..look.s.len()).map(|i| self.ratio(look, i)).collect();
+        let mut places: Vec<usize> = (0..ratios.len()).collect();
+        places.select_nth_unstable_by(count, |&i, &j| ratios[j].total_cmp(&ratios[i]).then(i.cmp(&j)));
+        places.truncate(count);
+        places.sort_unstable();
+        let rows: Vec<usize> = places.iter().map(|&i| look.row(i)).collect();
+        (places, Arc::new(Near { atoms: self.factor.rows_of(&rows), rows }))
     }
 
     /// Where there are many points, some of them to begin with: those of the largest ρ would be all of one region.
     fn sample(&self) -> Option<Arc<Near>> {
         let n = self.factor.n();
-        (n > 2 * NEAREST).then(|| {
+        self.large().then(|| {
             let rows = Random::new(0, Stream::NearRows).sample(n, NEAREST);
             Arc::new(Near { atoms: self.factor.rows_of(&rows), rows })
         })
