@@ -266,15 +266,12 @@ fn smallest(task: &Task, features: &Features, ranking: &mut Ranking, fidelity: f
         (low, high) = (high, (2 * high).min(n));
     }
     (high, _) = search::smallest(low, high, (), |count| Ok(enough(count)?.then_some(())))?;
-    // A factor is a little kinder than the data.
-    loop {
-        let rows = ranking.rows(high);
+    let solved = |count: &usize| {
+        let rows = ranking.rows(*count);
         let expansion = features.expansion(task, &rows)?;
-        if high == n || task.fidelity(&rows, &expansion)? >= fidelity {
-            return Ok((rows, expansion));
-        }
-        high = (high + 1 + high / 20).min(n);
-    }
+        Ok((rows, expansion))
+    };
+    search::until_held(task, fidelity, high, solved, |count| Ok(search::a_few_more(count, n)))
 }
 
 /// The eigenvalues of the components that the rule keeps: as many as the user asked for, or the fewest that hold all of

@@ -18,6 +18,7 @@ use std::collections::BTreeMap;
 
 use faer::{Mat, MatRef};
 
+use super::search::{Chosen, until_held};
 use super::shared::Principal;
 use super::{DEPENDENT, Entry, Method, NO_VARIANCE, Size, Solution, Support, Target, Task, usual_rank};
 use crate::dense;
@@ -166,6 +167,16 @@ impl Greedy {
         }
         let fewer = if self.rank.is_some() { "the factor's rank allows no more" } else { DEPENDENT };
         Ok(Solution { fewer, ..Solution::new(method, Support::Rows(rows), expansion, report) })
+    }
+}
+
+impl Chosen for (Vec<usize>, Expansion, Exchanged) {
+    fn rows(&self) -> &[usize] {
+        &self.0
+    }
+
+    fn expansion(&self) -> &Expansion {
+        &self.1
     }
 }
 
@@ -471,22 +482,18 @@ impl<'a> Selection<'a> {
 
     /// The fewest points, exchanged, that hold the fidelity: on these rows first, then on all.
     pub(super) fn smallest(&self, fidelity: f64) -> Result<(Vec<usize>, Expansion, Exchanged)> {
-        let mut best = self.smallest_here(fidelity)?;
-        loop {
-            let rows = self.rows(&best.0);
+        let solved = |(chosen, exchanged): &(Vec<usize>, Exchanged)| {
+            let rows = self.rows(chosen);
             let expansion = self.task.expansion(&rows, None)?;
-            if self.task.fidelity(&rows, &expansion)? >= fidelity {
-                return Ok((rows, expansion, best.1));
-            }
-            // These rows are a little kinder than all of them.
-            let count = best.0.len();
-            let more = self.grown(best.0, 1 + count / 20)?;
-            if more.len() == count {
-                // The picks span all that there is.
-                return Ok((rows, expansion, best.1));
-            }
-            best = self.exchanged(more)?;
-        }
+            Ok((rows, expansion, *exchanged))
+        };
+        let next = |(chosen, _): (Vec<usize>, Exchanged)| {
+            let count = chosen.len();
+            let more = self.grown(chosen, 1 + count / 20)?;
+            // Picks that span all there is cannot grow.
+            if more.len() > count { self.exchanged(more).map(Some) } else { Ok(None) }
+        };
+        until_held(self.task, fidelity, self.smallest_here(fidelity)?, solved, next)
     }
 
     /// From the picks that hold it without exchanges, which make up for some: one point fewer, or more, at a time.

@@ -127,19 +127,16 @@ fn smallest(task: &Task, fidelity: f64) -> Result<(Vec<usize>, Expansion)> {
     };
     // The captured share grows with the prefix: bisection.
     let low = task.q.min(factor.rank()) - 1;
-    let (mut high, _) = search::smallest(low, factor.rank(), (), |count| {
+    let (enough, _) = search::smallest(low, factor.rank(), (), |count| {
         Ok((share(&t, count, task, reference)? >= fidelity).then_some(()))
     })?;
-    // Over all rows the components shift a little; a few more pivots make up for it.
-    loop {
-        let mut rows: Vec<usize> = factor.pivots[..high].iter().map(|&i| reference.rows[i]).collect();
+    let solved = |count: &usize| {
+        let mut rows: Vec<usize> = factor.pivots[..*count].iter().map(|&i| reference.rows[i]).collect();
         rows.sort_unstable();
         let expansion = task.expansion(&rows, None)?;
-        if high == factor.rank() || task.fidelity(&rows, &expansion)? >= fidelity {
-            return Ok((rows, expansion));
-        }
-        high = (high + 1 + high / 20).min(factor.rank());
-    }
+        Ok((rows, expansion))
+    };
+    search::until_held(task, fidelity, enough, solved, |count| Ok(search::a_few_more(count, factor.rank())))
 }
 
 /// Fidelity of the first `m` pivots on the reference rows.

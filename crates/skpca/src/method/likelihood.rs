@@ -17,7 +17,7 @@ use faer::Mat;
 
 use super::active::root;
 use super::parameters::{BY_TARGET, RANK, REFIT};
-use super::search::{Found, search};
+use super::search::{Found, search, until_held};
 use super::shared::Principal;
 use super::weights::{self, Over, State};
 use super::{Capabilities, Entry, Method, Size, Solution, Support, Target, Task, usual_rank};
@@ -185,23 +185,20 @@ impl Path<'_> {
             Ok(Some((state, share)))
         };
         let found = search(most, fidelity, TIGHT_FIDELITY, solve, |share| share == f64::INFINITY)?;
-        let (mut noise, mut state) = match (found.dense, found.sparse) {
+        let first = match (found.dense, found.sparse) {
             (Some(dense), _) if dense.1.rows.len() <= MOST => dense,
-            // The densest there is: fit.rs tells how far it falls short.
+            // The densest there is: a note tells how far it falls short.
             (_, Some(sparse)) => return self.solution(sparse.0, sparse.1),
             (Some(dense), None) => dense,
             (None, None) => unreachable!("a search tries at least one value"),
         };
-        for _ in 0..NUDGES {
-            let solution = self.solution(noise, state.clone())?;
-            if self.task.fidelity(&state.rows, &solution.expansion)? >= fidelity {
-                return Ok(solution);
-            }
-            // The factor is a little kinder than the data.
-            noise *= NUDGE;
-            state = self.problem.maximise(noise, Some(&state))?;
-        }
-        self.solution(noise, state)
+        let mut nudges = 0..NUDGES;
+        let next = |(noise, state): (f64, State)| {
+            let nudged = |_| Ok((NUDGE * noise, self.problem.maximise(NUDGE * noise, Some(&state))?));
+            nudges.next().map(nudged).transpose()
+        };
+        let solved = |(noise, state): &(f64, State)| self.solution(*noise, state.clone());
+        until_held(self.task, fidelity, first, solved, next)
     }
 
     /// Fidelity as the factor sees it.

@@ -1,6 +1,8 @@
 //! Moving one parameter, or one number of points, until a target is met.
 
+use super::Task;
 use crate::error::{Error, Result};
+use crate::spectrum::Expansion;
 
 /// From one value to the next …
 const STEP: f64 = 0.5;
@@ -79,4 +81,47 @@ pub(super) fn smallest<T>(
         }
     }
     Ok((high, best))
+}
+
+/// Rows that were chosen, and components over them.
+pub(super) trait Chosen {
+    fn rows(&self) -> &[usize];
+    fn expansion(&self) -> &Expansion;
+}
+
+impl Chosen for (Vec<usize>, Expansion) {
+    fn rows(&self) -> &[usize] {
+        &self.0
+    }
+
+    fn expansion(&self) -> &Expansion {
+        &self.1
+    }
+}
+
+/// What was chosen on a factor or on a sample of the rows is a little worse on all of them. From `first` on, where `next` gives
+/// ever larger choices: the first that holds the fidelity over all rows once it is `solved`, or the last there is.
+pub(super) fn until_held<C, S: Chosen>(
+    task: &Task,
+    fidelity: f64,
+    first: C,
+    mut solved: impl FnMut(&C) -> Result<S>,
+    mut next: impl FnMut(C) -> Result<Option<C>>,
+) -> Result<S> {
+    let mut choice = first;
+    loop {
+        let found = solved(&choice)?;
+        if task.fidelity(found.rows(), found.expansion())? >= fidelity {
+            return Ok(found);
+        }
+        match next(choice)? {
+            Some(larger) => choice = larger,
+            None => return Ok(found),
+        }
+    }
+}
+
+/// A few points more than `count`, up to `most`, where there are more.
+pub(super) fn a_few_more(count: usize, most: usize) -> Option<usize> {
+    (count < most).then(|| (count + 1 + count / 20).min(most))
 }

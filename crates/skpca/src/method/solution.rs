@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use super::search::Chosen;
 use crate::density::Density;
 use crate::error::Result;
 use crate::points::Points;
@@ -45,6 +46,19 @@ impl Support {
             Support::Rows(rows) => all.gather(rows),
             Support::Points(points) => Ok(points.clone()),
         }
+    }
+}
+
+impl Chosen for Solution {
+    fn rows(&self) -> &[usize] {
+        match &self.support {
+            Support::Rows(rows) => rows,
+            Support::Points(_) => &[],
+        }
+    }
+
+    fn expansion(&self) -> &Expansion {
+        &self.expansion
     }
 }
 
