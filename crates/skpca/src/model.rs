@@ -133,40 +133,17 @@ impl Model {
     /// Whether the components have unit norm, the frame makes them orthonormal and β is the mean projected on the support:
     /// what a file says of itself but no shape shows. Models so large that it would take long are trusted.
     pub(crate) fn check_components(&self) -> Result<()> {
-        let (parts, q, m) = (&self.parts, self.q(), self.m());
-        if m * m * (parts.support.d() + q) > CHECKED_WORK {
+        if self.m() * self.m() * (self.parts.support.d() + self.q()) > CHECKED_WORK {
             return Ok(());
         }
-        let products = self.basis.product(&parts.support, &self.novelty, Precision::Double);
-        let beta = Mat::from_fn(m, 1, |i, _| parts.beta[i]);
-        let a = dense::beside(parts.coefficients.as_ref(), beta.as_ref());
-        // The products are of k_z(x) − μ.
-        let shift = |k: usize| (0..m).map(|i| parts.mu[i] * a[(i, k)]).sum::<f64>();
-        let shifts: Vec<f64> = (0..=q).map(shift).collect();
-        let ka = Mat::from_fn(m, q + 1, |i, k| products[i * (q + 1) + k] + shifts[k]);
-        let values = parts.support.rows().map(|z| self.kernel().eval(z, z));
-        let largest = values.chain(parts.mu.iter().map(|mu| mu.abs())).fold(f64::MIN_POSITIVE, f64::max);
-        let sum = |k: usize| a.col(k).iter().map(|v| v.abs()).sum::<f64>();
-        let lengths: Vec<f64> = (0..=q).map(sum).collect();
-        let own = dense::product(parts.coefficients.transpose(), ka.as_ref().subcols(0, q));
-        let is = |found: f64, expected: f64, rounding: f64| (found - expected).abs() <= CHECKED_TO + rounding;
-        let rounding = |k: usize, l: usize| CHECKED_ROUNDING * lengths[k] * lengths[l] * largest;
-        if !(0..q).all(|k| is(own[(k, k)], 1.0, rounding(k, k))) {
+        let check = ComponentCheck::new(self);
+        if !check.unit_norms() {
             return Err(Error::file("a component does not have unit norm"));
         }
-        let worst = (0..q).map(|k| rounding(k, k)).fold(0.0, f64::max);
-        let gram = match &parts.frame {
-            Some(e) => dense::product(e.transpose(), dense::product(own.as_ref(), e.as_ref()).as_ref()),
-            None => own,
-        };
-        let spread = parts.frame.as_ref().map_or(1.0, |e| e.squared_norm_l2());
-        let orthonormal = |k: usize, l: usize| is(gram[(k, l)], f64::from(k == l), spread * worst);
-        if !(0..gram.nrows()).all(|k| (0..k).all(|l| orthonormal(k, l)) && orthonormal(k, k)) {
+        if !check.orthonormal() {
             return Err(Error::file("the components are not orthonormal"));
         }
-        // Both sides of K β = μ have the kernel's unit.
-        let projected = |i: usize| is(ka[(i, q)] / largest, parts.mu[i] / largest, CHECKED_ROUNDING * lengths[q]);
-        if (0..m).all(projected) { Ok(()) } else { Err(Error::file("the mean is not projected on the support")) }
+        if check.mean_is_projected() { Ok(()) } else { Err(Error::file("the mean is not projected on the support")) }
     }
 
     /// What is stored.
@@ -356,6 +333,69 @@ impl Model {
             None => Ok(()),
         }
     }
+}
+
+/// What components are checked by.
+struct ComponentCheck<'a> {
+    parts: &'a Parts,
+    /// `K_zz [A β]`
+    products: Mat<f64>,
+    /// `Aᵀ K_zz A`
+    gram: Mat<f64>,
+    /// The largest of `k(z, z)` and `|μ|`, the unit of all rounding …
+    largest: f64,
+    /// … and the sums of `|a|` and of `|β|` that multiply it.
+    sums: Vec<f64>,
+}
+
+impl<'a> ComponentCheck<'a> {
+    fn new(model: &'a Model) -> ComponentCheck<'a> {
+        let (parts, q, m) = (&model.parts, model.q(), model.m());
+        let a = with_beta(&parts.coefficients, &parts.beta);
+        let centred = model.basis.product(&parts.support, &model.novelty, Precision::Double);
+        // The products are of k_z(x) − μ.
+        let shifts: Vec<f64> = a.col_iter().map(|a| a.iter().zip(&parts.mu).map(|(a, mu)| a * mu).sum()).collect();
+        let products = Mat::from_fn(m, q + 1, |i, k| centred[i * (q + 1) + k] + shifts[k]);
+        let own = parts.support.rows().map(|z| model.kernel().eval(z, z));
+        let largest = own.chain(parts.mu.iter().map(|mu| mu.abs())).fold(f64::MIN_POSITIVE, f64::max);
+        let gram = dense::product(parts.coefficients.transpose(), products.as_ref().subcols(0, q));
+        let sums = a.col_iter().map(|a| a.iter().map(|v| v.abs()).sum()).collect();
+        ComponentCheck { parts, products, gram, largest, sums }
+    }
+
+    fn unit_norms(&self) -> bool {
+        (0..self.gram.nrows()).all(|k| near(self.gram[(k, k)], 1.0, self.rounding(k)))
+    }
+
+    fn orthonormal(&self) -> bool {
+        let framed;
+        let (gram, spread) = match &self.parts.frame {
+            None => (&self.gram, 1.0),
+            Some(e) => {
+                framed = dense::product(e.transpose(), dense::product(self.gram.as_ref(), e.as_ref()).as_ref());
+                (&framed, e.squared_norm_l2())
+            }
+        };
+        let worst = (0..self.gram.nrows()).map(|k| self.rounding(k)).fold(0.0, f64::max);
+        let sound = |k: usize, l: usize| near(gram[(k, l)], f64::from(k == l), spread * worst);
+        (0..gram.nrows()).all(|k| (0..=k).all(|l| sound(k, l)))
+    }
+
+    /// Both sides of K β = μ have the kernel's unit.
+    fn mean_is_projected(&self) -> bool {
+        let (q, mu) = (self.gram.nrows(), &self.parts.mu);
+        let rounding = CHECKED_ROUNDING * self.sums[q];
+        (0..mu.len()).all(|i| near(self.products[(i, q)] / self.largest, mu[i] / self.largest, rounding))
+    }
+
+    /// Of the squared norm of component k.
+    fn rounding(&self, k: usize) -> f64 {
+        CHECKED_ROUNDING * self.sums[k] * self.sums[k] * self.largest
+    }
+}
+
+fn near(found: f64, expected: f64, rounding: f64) -> bool {
+    (found - expected).abs() <= CHECKED_TO + rounding
 }
 
 /// `[A β]`
