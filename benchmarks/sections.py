@@ -90,20 +90,24 @@ def small(quick, repeats):
     n, d = (20_000, 10) if quick else (1_000_000, 10)
     x = normal(n, d)
     x32, room = x.astype(np.float32), np.empty_like(x)
+    features, features32, scores = np.empty((n, COMPONENTS)), np.empty((n, COMPONENTS), np.float32), np.empty(n)
     for m, target in ((10, 4), (30, 6)):
         model = fits.small_ours(x[:5000], m)
         calls = {
             "copy": lambda: np.copyto(room, x),
-            "transform f64": lambda model=model: model.transform(x),
-            "transform f32": lambda model=model: model.transform(x32, single=True),
-            "score f64": lambda model=model: model.score(x),
+            "copy to new memory": lambda: x.copy(),
+            "transform": lambda model=model: model.transform(x, out=features),
+            "transform to new memory": lambda model=model: model.transform(x),
+            "transform f32": lambda model=model: model.transform(x32, single=True, out=features32),
+            "score": lambda model=model: model.score(x, out=scores),
         }
         seconds = interleaved(calls, repeats)
         case = f"small n={n} d={d} m={m} q={COMPONENTS}"
         for ours, peer, most in (
-            ("transform f64", "copy", target),
-            ("transform f32", "transform f64", 0.6),
-            ("score f64", "transform f64", 1.2),
+            ("transform", "copy", target),
+            ("transform to new memory", "copy to new memory", target),
+            ("transform f32", "transform", 0.6),
+            ("score", "transform", 1.2),
         ):
             yield at_most(f"{case}: {ours} over {peer}", seconds[ours], seconds[peer], most)
     yield from one_row(x, repeats)

@@ -107,6 +107,27 @@ impl<'py> FromPyObject<'_, 'py> for Classes<'py> {
     }
 }
 
+/// The caller's `out`, which must be as it will be filled, or a new array.
+pub fn output<'py, T: Element, D: Dimension>(
+    py: Python<'py>,
+    out: Option<Bound<'py, PyAny>>,
+    shape: D,
+) -> PyResult<Bound<'py, PyArray<T, D>>> {
+    let Some(out) = out else { return Ok(PyArray::zeros(py, shape, false)) };
+    let expected = shape.slice().to_vec();
+    let out = out.cast_into::<PyArray<T, D>>().map_err(|_| {
+        let kind = T::get_dtype(py);
+        PyTypeError::new_err(format!("out has to be an array of {kind} in {} dimensions", expected.len()))
+    })?;
+    if out.shape() != expected {
+        return Err(PyValueError::new_err(format!("out has the shape {:?}, expected {expected:?}", out.shape())));
+    }
+    if !out.is_c_contiguous() {
+        return Err(PyValueError::new_err("out has to lie in memory row after row: see numpy.ascontiguousarray"));
+    }
+    Ok(out)
+}
+
 /// An aligned array in C order, of the caller's memory if that is so already.
 fn read<'py, T: Element, D: Dimension>(given: &Bound<'py, PyAny>, kinds: &str) -> PyResult<PyReadonlyArray<'py, T, D>> {
     if given.is_exact_instance_of::<PyUntypedArray>()

@@ -8,14 +8,14 @@ mod threads;
 
 use std::path::PathBuf;
 
-use numpy::ndarray::{Array2, Dimension};
+use numpy::ndarray::{Array2, Dimension, Ix1, Ix2};
 use numpy::{Element, IntoPyArray, PyArray, PyArray1, PyArray2, PyArrayMethods};
 use pyo3::exceptions::{PyTypeError, PyValueError};
 use pyo3::prelude::*;
 use pyo3::types::{PyBool, PyBytes, PyDict};
 use skpca::{Basis, Error, Fit, Labels, Points, Precision, Spec, Target, UncheckedRows, Watch, format};
 
-use crate::arrays::{Classes, Queries, Table, Vector};
+use crate::arrays::{Classes, Queries, Table, Vector, output};
 
 fn value_error(error: impl std::fmt::Display) -> PyErr {
     PyValueError::new_err(error.to_string())
@@ -89,24 +89,37 @@ impl Model {
 
 #[pymethods]
 impl Model {
-    /// Features of the rows of x; where x is of type float32 and single is set, so are they.
-    #[pyo3(signature = (x, single = false))]
-    fn transform<'py>(&self, py: Python<'py>, x: Queries<'py>, single: bool) -> PyResult<Bound<'py, PyAny>> {
+    /// Features of the rows of x; where x is of type float32 and single is set, so are they. They are written to `out`, if it is
+    /// given: an array of that type, n_rows × n_components, row after row.
+    #[pyo3(signature = (x, single = false, out = None))]
+    fn transform<'py>(
+        &self,
+        py: Python<'py>,
+        x: Queries<'py>,
+        single: bool,
+        out: Option<Bound<'py, PyAny>>,
+    ) -> PyResult<Bound<'py, PyAny>> {
         let (q, precision) = (self.0.q(), precision(single));
-        let shape = (x.shape().0, q);
+        let shape = Ix2(x.shape().0, q);
         if single && matches!(x, Queries::Single(_)) {
-            let out = PyArray2::zeros(py, shape, false);
+            let out = output(py, out, shape)?;
             let out = self.pass(&x, q, out, |rows, out| self.0.transform_into_single(rows, precision, out))?;
             return Ok(out.into_any());
         }
-        let out = PyArray2::zeros(py, shape, false);
+        let out = output(py, out, shape)?;
         Ok(self.pass(&x, q, out, |rows, out| self.0.transform_into(rows, precision, out))?.into_any())
     }
 
-    /// Novelty scores of the rows of x, higher is more novel.
-    #[pyo3(signature = (x, single = false))]
-    fn score<'py>(&self, py: Python<'py>, x: Queries<'py>, single: bool) -> PyResult<Bound<'py, PyArray1<f64>>> {
-        let out = PyArray1::zeros(py, x.shape().0, false);
+    /// Novelty scores of the rows of x, higher is more novel; in `out`, if it is given, an array of float64, one per row.
+    #[pyo3(signature = (x, single = false, out = None))]
+    fn score<'py>(
+        &self,
+        py: Python<'py>,
+        x: Queries<'py>,
+        single: bool,
+        out: Option<Bound<'py, PyAny>>,
+    ) -> PyResult<Bound<'py, PyArray1<f64>>> {
+        let out = output(py, out, Ix1(x.shape().0))?;
         self.pass(&x, self.0.q() + 1, out, |rows, out| self.0.score_into(rows, precision(single), out))
     }
 

@@ -261,3 +261,43 @@ def test_models_are_copied_and_pickled():
     for same in (copy.copy(MODEL), copy.deepcopy(MODEL), pickle.loads(pickle.dumps(MODEL))):
         np.testing.assert_array_equal(same.score(rows), MODEL.score(rows))
         assert same.to_bytes() == MODEL.to_bytes()
+
+
+def test_results_go_to_the_callers_array():
+    model, x = MODEL, WHOLE.astype(float)
+    expected, scores = model.transform(x), model.score(x)
+    room, room_32, line = np.full_like(expected, np.nan), np.empty(expected.shape, np.float32), np.empty(len(x))
+    assert model.transform(x, out=room) is room
+    assert model.score(x, out=line) is line
+    assert np.array_equal(room, expected) and np.array_equal(line, scores)
+    narrow = x.astype(np.float32)
+    assert model.transform(narrow, single=True, out=room_32) is room_32
+    assert np.array_equal(room_32, model.transform(narrow, single=True))
+
+
+@pytest.mark.parametrize(
+    ("out", "complaint"),
+    [
+        (lambda shape: np.empty(shape, np.float32), "out has to be an array of float64 in 2 dimensions"),
+        (lambda shape: np.empty(shape[0]), "out has to be an array of float64 in 2 dimensions"),
+        (lambda shape: np.empty((shape[0], shape[1] + 1)), "out has the shape"),
+        (lambda shape: np.empty(shape, order="F"), "row after row"),
+        (lambda shape: [0.0], "out has to be an array of float64 in 2 dimensions"),
+    ],
+)
+def test_an_array_that_does_not_fit_is_refused(out, complaint):
+    model, x = MODEL, WHOLE.astype(float)
+    with pytest.raises((TypeError, ValueError), match=complaint):
+        model.transform(x, out=out(model.transform(x).shape))
+
+
+def test_results_do_not_go_over_what_they_are_made_of():
+    rows = WHOLE.astype(float)
+    model = skpca.fit(rows, method="landmarks", components=3, support=10)
+    assert model.transform(rows).shape == rows.shape
+    with pytest.raises(TypeError, match="borrow"):
+        model.transform(rows, out=rows)
+    frozen = np.empty_like(rows)
+    frozen.flags.writeable = False
+    with pytest.raises(TypeError, match="writeable|read-only|readonly"):
+        model.transform(rows, out=frozen)
