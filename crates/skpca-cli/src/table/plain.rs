@@ -83,7 +83,9 @@ fn rows(mut text: &[u8], separator: u8, kinds: &[Kind]) -> Option<Rows> {
             }
             match kind {
                 Kind::Feature => rows.values.push(number(field)?),
-                Kind::Label => rows.labels.push(str::from_utf8(field.strip_suffix(b"\r").unwrap_or(field)).ok()?.into()),
+                Kind::Label => {
+                    rows.labels.push(str::from_utf8(field.strip_suffix(b"\r").unwrap_or(field)).ok()?.into())
+                }
                 Kind::LeftOut => {}
             }
             text = rest.get(1..).unwrap_or_default();
