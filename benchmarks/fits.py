@@ -85,6 +85,19 @@ def fewest_ours(x, method, fidelity, q):
     return skpca.fit(x, method=method, components=q, fidelity=fidelity)
 
 
+def searched_ours(x, method, m, rank):
+    import skpca
+
+    return skpca.fit(x, method=f"{method},rank={rank}", components=COMPONENTS, support=m)
+
+
+def factor_ours(x, rank):
+    """The factor that the fit above begins with."""
+    from skpca import _core
+
+    return _core.factorise("rbf", x, rank)
+
+
 def energy_ours(x, components=COMPONENTS):
     import skpca
 

@@ -11,7 +11,7 @@ import os
 import statistics
 import sys
 
-NAMES = ("transform", "small", "exact", "landmarks", "expansion", "fewest", "million", "energy")
+NAMES = ("transform", "small", "exact", "landmarks", "expansion", "fewest", "million", "energy", "searches", "reading")
 
 
 def arguments():
@@ -44,7 +44,7 @@ def arguments():
 
 def limit_threads(count):
     """Must come before numpy is imported: its thread pool is made then."""
-    for name in ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "RAYON_NUM_THREADS"):
+    for name in ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "RAYON_NUM_THREADS", "POLARS_MAX_THREADS"):
         os.environ[name] = str(count)
     # The threads of OpenBLAS spin after their work, on the cores of whoever is timed next; they need not.
     os.environ["OPENBLAS_THREAD_TIMEOUT"] = "4"

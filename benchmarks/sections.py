@@ -3,6 +3,11 @@
 Targets are for the full sizes; `quick` shrinks the sizes and shows that everything runs, nothing more.
 """
 
+import importlib.util
+import os
+import shutil
+import subprocess
+import tempfile
 from concurrent.futures import ThreadPoolExecutor
 from functools import partial
 
@@ -343,6 +348,60 @@ def energy_limit(case, x, best):
     return Fact(f"{case} limit", text, values)
 
 
+def searches(quick, repeats):
+    """A number of points asked of methods that have a parameter instead: the whole fit over its factorisation."""
+    n, d, m, rank = (6000, 10, 20, 100) if quick else (100_000, 10, 50, 200)
+    x = normal(n, d)
+    models = {}
+
+    def keep(method):
+        def call():
+            models[method] = fits.searched_ours(x, method, m, rank)
+
+        return call
+
+    wishes = (("likelihood", 6), ("l21", 5))
+    calls = {"factor": partial(fits.factor_ours, x, rank), **{method: keep(method) for method, _ in wishes}}
+    seconds = interleaved(calls, repeats)
+    for method, most in wishes:
+        found = describe(models[method])
+        case = f"searches n={n} d={d} rank={rank} q={COMPONENTS} method={method} support={m}: fit over factorisation"
+        fact = at_most(case, seconds[method], seconds["factor"], most)
+        fact.text += f"; {found['m']} points, fidelity {found['fidelity']:.4f}, gap {found['report']['gap']:.0e}"
+        yield fact
+
+
+def reading(quick, repeats):
+    """Reading CSV with the program, against polars where it is installed: fits of few points from CSV and from .npy."""
+    n, d = (20_000, 10) if quick else (1_000_000, 10)
+    program = os.environ.get("SKPCA") or shutil.which("skpca")
+    if program is None:
+        yield Fact("reading", "left out: name the program in SKPCA", {})
+        return
+    x = normal(n, d)
+    with tempfile.TemporaryDirectory() as folder:
+        csv, npy, model = (os.path.join(folder, name) for name in ("x.csv", "x.npy", "x.skpca"))
+        np.save(npy, x)
+        np.savetxt(csv, x, delimiter=",", fmt="%.17g", header=",".join(f"c{i}" for i in range(d)), comments="")
+        fit = (program, "fit", "-o", model, "--method", "landmarks", "--support", "2", "-q", "1", "--quiet")
+        calls = {name: partial(subprocess.run, (*fit, name), check=True) for name in (csv, npy)}
+        calls["start"] = partial(subprocess.run, (program, "--version"), check=True, stdout=subprocess.DEVNULL)
+        if importlib.util.find_spec("polars") is not None:
+            import polars
+
+            calls["polars"] = lambda: polars.read_csv(csv)
+        seconds = interleaved(calls, repeats)
+    start = float(np.median(seconds["start"]))
+    yield Fact("reading: start of the program", f"{1e3 * start:.1f} ms", {"seconds": seconds["start"]})
+    ours = [text - binary for text, binary in zip(seconds[csv], seconds[npy], strict=True)]
+    case = f"reading CSV n={n} d={d}, beyond reading .npy"
+    if "polars" in seconds:
+        yield Result(case, "polars.read_csv", "skpca", seconds["polars"], ours, None)
+    else:
+        yield Fact(case, f"{np.median(ours):.3f} s", {"seconds": ours})
+
+
 SECTIONS = {
-    section.__name__: section for section in (transform, small, exact, landmarks, expansion, fewest, million, energy)
+    section.__name__: section
+    for section in (transform, small, exact, landmarks, expansion, fewest, million, energy, searches, reading)
 }

@@ -344,6 +344,19 @@ fn multiply_adds(py: Python<'_>, single: bool, #[pyo3(from_py_with = rounds_argu
     compute(py, || Ok(skpca::multiply_adds(precision(single), rounds)))
 }
 
+/// Makes a factor of `rank` columns; returns the share of the trace that it leaves.
+#[pyfunction]
+fn factorise(py: Python<'_>, spec_text: &str, x: Table<'_>, rank: usize) -> PyResult<f64> {
+    let (spec, width, values) = (spec(spec_text)?, x.columns(), x.values());
+    compute(py, || {
+        let points = Points::new(width, values)?;
+        let kernel = skpca::kernel::build(&spec, &points, 0)?;
+        let stop = skpca::Stop { rank, residual: 0.0 };
+        let factor = skpca::Factor::pivoted(&kernel, &points, stop, 0, &())?;
+        Ok(factor.residual_trace / factor.trace)
+    })
+}
+
 fn multiply<'py>(
     py: Python<'py>,
     spec_text: &str,
@@ -368,6 +381,7 @@ fn multiply<'py>(
 #[pymodule]
 fn _core(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_class::<Model>()?;
+    module.add_function(wrap_pyfunction!(factorise, module)?)?;
     module.add_function(wrap_pyfunction!(fit, module)?)?;
     module.add_function(wrap_pyfunction!(kernel, module)?)?;
     module.add_function(wrap_pyfunction!(kernels, module)?)?;

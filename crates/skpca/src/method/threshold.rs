@@ -18,8 +18,11 @@ use crate::report::Report;
 use crate::spec::Spec;
 use crate::spectrum::Expansion;
 
-/// Rank of the factor from which the eigenvectors come; exact up to as many rows.
+/// Rank of the factor from which the eigenvectors come, exact up to as many rows …
 const RANK: usize = 1000;
+/// … and less where the factor would take more numbers than this.
+const NUMBERS: usize = 50_000_000;
+const LEAST_RANK: usize = 200;
 /// A search for a fidelity ends at this many points: a baseline that needs more is no sparse model.
 const MOST: usize = 1000;
 
@@ -48,7 +51,7 @@ impl Method for Threshold {
         if self.keep.is_some() {
             task.refuse_target("keep")?;
         }
-        let scattered = task.scattered(RANK)?;
+        let scattered = task.scattered(rank(n))?;
         let Scattered { factor, t, mean } = &*scattered;
         let pairs = task.leading(factor, t)?;
         let mut a = factor.product(pairs.vectors.as_ref());
@@ -77,8 +80,12 @@ impl Method for Threshold {
     }
 
     fn memory(&self, size: &Size) -> usize {
-        8 * size.n * (size.n.min(RANK).min(size.dimension) + 3 * size.q)
+        8 * size.n * (rank(size.n).min(size.dimension) + 3 * size.q)
     }
+}
+
+fn rank(n: usize) -> usize {
+    RANK.min((NUMBERS / n.max(1)).max(LEAST_RANK)).min(n)
 }
 
 /// Kernel PCA's coefficients, and how many of each component to keep.
@@ -136,4 +143,17 @@ fn largest_first(a: &Mat<f64>) -> Vec<Vec<usize>> {
         rows
     };
     (0..a.ncols()).map(order).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_factor_of_many_rows_has_fewer_columns() {
+        assert_eq!([1, 900, 5000, 50_000].map(rank), [1, 900, RANK, RANK]);
+        for n in [60_000, 190_000, 10_000_000] {
+            assert!(rank(n) * n <= NUMBERS.max(LEAST_RANK * n), "{n}: {}", rank(n));
+        }
+    }
 }
