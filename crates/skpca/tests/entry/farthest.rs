@@ -4,9 +4,11 @@
 //! ‖φ(x) − φ(z)‖² = k(x, x) − 2 k(x, z) + k(z, z)
 //! ```
 
-use super::{Capabilities, DEPENDENT, Entry, Method, Report, Size, Solution, Support, Target, Task};
+use super::{Capabilities, Entry, Method, Size, Solution, Support, Target, Task};
 use crate::error::Result;
 use crate::parameter::Parameter;
+use crate::points::Points;
+use crate::report::Report;
 use crate::spec::Spec;
 use crate::watch::check;
 
@@ -31,18 +33,18 @@ struct Farthest {
 }
 
 impl Method for Farthest {
-    fn fit(&self, task: &mut Task) -> Result<Solution> {
-        let (task, n) = (&*task, task.points.n());
+    fn fit(&self, task: &Task) -> Result<Solution> {
+        let (points, n) = (task.rows.whole()?, task.n());
         let mut count = match task.aim() {
             Target::Support(m) => m,
             Target::Fidelity(_) => task.q.min(n),
         };
-        let mut rows = vec![self.first(task)];
+        let mut rows = vec![self.first(task, points)];
         let mut gaps = vec![f64::INFINITY; n];
         let expansion = loop {
             while rows.len() < count {
                 check(task.watch, "choosing points", rows.len() as f64 / count as f64)?;
-                rows.push(farthest(task, rows[rows.len() - 1], &mut gaps));
+                rows.push(farthest(task, points, rows[rows.len() - 1], &mut gaps));
             }
             let chosen = increasing(&rows);
             let expansion = task.expansion(&chosen, None)?;
@@ -53,15 +55,9 @@ impl Method for Farthest {
                 _ => break expansion,
             }
         };
-        Ok(Solution {
-            method: Spec::new("farthest").with("start", self.start),
-            support: Support::Rows(increasing(&rows)),
-            expansion,
-            density: None,
-            fidelity: None,
-            fewer: DEPENDENT,
-            report: Report { rounds: 1, converged: true, ..Report::default() },
-        })
+        let method = Spec::new("farthest").with("start", self.start);
+        let report = Report { rounds: 1, converged: true, ..Report::default() };
+        Ok(Solution::new(method, Support::Rows(increasing(&rows)), expansion, report))
     }
 
     fn memory(&self, size: &Size) -> usize {
@@ -72,8 +68,8 @@ impl Method for Farthest {
 
 impl Farthest {
     /// The row that the traversal starts from: `‖φ(x) − φ̄‖² = k(x, x) − 2 mean k(x, ·) + const`.
-    fn first(&self, task: &Task) -> usize {
-        let (kernel, points) = (task.kernel, task.points);
+    fn first(&self, task: &Task, points: &Points) -> usize {
+        let kernel = task.kernel;
         let mean = |x: &[f64]| points.rows().map(|z| kernel.eval(x, z)).sum::<f64>() / points.n() as f64;
         let distances = points.rows().map(|x| kernel.eval(x, x) - 2.0 * mean(x)).enumerate();
         let found = match self.start {
@@ -85,10 +81,10 @@ impl Farthest {
 }
 
 /// The row farthest from those chosen, of which `last` was the last; `gaps` are the squared distances to the others.
-fn farthest(task: &Task, last: usize, gaps: &mut [f64]) -> usize {
-    let z = task.points.row(last);
+fn farthest(task: &Task, points: &Points, last: usize, gaps: &mut [f64]) -> usize {
+    let z = points.row(last);
     let length = task.kernel.eval(z, z);
-    for (gap, x) in gaps.iter_mut().zip(task.points.rows()) {
+    for (gap, x) in gaps.iter_mut().zip(points.rows()) {
         *gap = gap.min(task.kernel.eval(x, x) - 2.0 * task.kernel.eval(x, z) + length);
     }
     // Chosen once, never again: rounding must not bring a row back.
