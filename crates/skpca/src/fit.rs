@@ -30,6 +30,9 @@ const SCORED_WORK: usize = 3_000_000_000;
 /// Up to this many rows `‖φ̄‖²` is computed exactly; above, its loss is bounded.
 const EXACT_MEAN: usize = 5000;
 
+/// Bytes that any fit takes: what threads work in.
+const ROOM: usize = 10_000_000;
+
 /// Points that leave less than this share of the trace span all there is.
 const SPANNED: f64 = 1e-9;
 /// Sums of squares of kernel values are right to this share of the trace.
@@ -127,7 +130,8 @@ impl Fit {
         let linear = kernel.is_linear() && !conformal::is_unlearned(&self.kernel);
         let dimension = kernel.rank(d);
         let size = Size { n, d, q: self.components.unwrap_or(COMPONENTS).min(n), support, dimension, linear };
-        Ok(method::build(&self.method)?.memory(&size).saturating_add(n.saturating_mul(8 * (d + 2))))
+        let method = method::build(&self.method)?.memory(&size);
+        Ok(method.saturating_add(n.saturating_mul(8 * (d + 2))).saturating_add(ROOM))
     }
 
     /// Whether a fit looks at labels: it is refused without them.

@@ -19,9 +19,9 @@ use std::sync::Arc;
 use faer::Mat;
 
 use crate::dense;
-use crate::eigen::{Accuracy, KernelOperator, top, top_of_kernel};
+use crate::eigen::{Accuracy, KernelOperator, kernel_memory, top, top_of_kernel};
 use crate::error::Result;
-use crate::factor::{Factor, Stop, diagonal};
+use crate::factor::{Factor, Stop, diagonal, sums};
 use crate::gram::{Basis, Precision, Weights};
 use crate::kernel::Kernel;
 use crate::moments::Moments;
@@ -99,6 +99,15 @@ impl Reference {
         let captured = pairs.values.iter().sum();
         let leading = Leading::new(pairs.values, &pairs.vectors, &means);
         Ok(Reference { rows, captured, leading: Some(leading), mean_norm, center, seed, whole })
+    }
+
+    /// Numbers that finding it takes.
+    pub(crate) fn memory(n: usize, d: usize, q: usize, dimension: usize, linear: bool) -> usize {
+        match n > ROWS && dimension <= SMALL {
+            true if linear => sums(n) * d * d,
+            true => n * dimension + sums(n) * dimension * dimension,
+            false => 4 * n.min(ROWS) * d + kernel_memory(n.min(ROWS), d, q),
+        }
     }
 
     /// Where somebody has found what exact kernel PCA captures on all rows.

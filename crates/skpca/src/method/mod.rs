@@ -46,7 +46,7 @@ use crate::labels::Labels;
 use crate::model::Density;
 use crate::parameter::{self, Parameter};
 use crate::points::Points;
-use crate::reference::Reference;
+use crate::reference::{self, Reference};
 use crate::spec::{Fields, Spec};
 use crate::spectrum::{Expansion, Span};
 use crate::watch::Watch;
@@ -122,6 +122,30 @@ pub(crate) struct Size {
     pub dimension: usize,
     /// Whether the kernel is linear.
     pub linear: bool,
+}
+
+impl Size {
+    /// Numbers that the reference for the fidelity takes.
+    fn reference(&self) -> usize {
+        Reference::memory(self.n, self.d, self.q, self.dimension, self.linear)
+    }
+
+    /// The same with its components, which no sum over all rows gives.
+    fn leading(&self) -> usize {
+        Reference::memory(self.n.min(reference::ROWS), self.d, self.q, self.dimension, self.linear)
+    }
+
+    /// Bytes of a method with a factor, which are `own` numbers, and the reference: for a fidelity both are there at the same time. In few
+    /// dimensions the factor knows what exact kernel PCA captures.
+    fn beside_factor(&self, own: usize) -> usize {
+        let reference = if self.dimension <= LEAST_RANK { 0 } else { self.reference() };
+        8 * if self.support.is_some() { own.max(reference) } else { own + reference }
+    }
+
+    /// The points that may be kept, where a target says so: no more than feature space has dimensions.
+    fn points(&self, otherwise: usize) -> usize {
+        self.support.unwrap_or(otherwise).min(self.n).min(self.dimension)
+    }
 }
 
 /// All that a method may see.

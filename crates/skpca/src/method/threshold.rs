@@ -13,6 +13,7 @@ use super::search;
 use super::shared::Scattered;
 use super::{Capabilities, Entry, Method, Report, Size, Solution, Support, Target, Task};
 use crate::error::{Error, Result};
+use crate::factor::sums;
 use crate::parameter::{Domain, Parameter};
 use crate::spec::Spec;
 use crate::spectrum::Expansion;
@@ -82,7 +83,8 @@ impl Method for Threshold {
     }
 
     fn memory(&self, size: &Size) -> usize {
-        8 * size.n * (size.n.min(RANK).min(size.dimension) + 3 * size.q)
+        let rank = size.n.min(RANK).min(size.dimension);
+        size.beside_factor(size.n * (rank + 3 * size.q) + sums(size.n) * rank * rank)
     }
 }
 

@@ -35,7 +35,7 @@ const JOINS: f64 = 1e-9;
 /// Looks at the points.
 const ROUNDS: usize = 300;
 /// Points that may join between two looks at all of them, where there are more than twice as many.
-const NEAREST: usize = 2000;
+pub(super) const NEAREST: usize = 2000;
 /// Points join while they gain at least this share of what the first did.
 const WORTH: f64 = 0.01;
 /// A squared cosine that only collinear rows have: one of them is enough.
