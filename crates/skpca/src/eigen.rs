@@ -129,8 +129,9 @@ pub(crate) fn top_of_kernel(
 pub(crate) fn kernel_memory(n: usize, d: usize, q: usize) -> usize {
     let matrix = if kernel::stores(n, d) { n * n / 2 } else { 0 };
     let guide = if n >= GUIDED { n * guide_rank(n) } else { 0 };
-    // The basis and its image; a product has sums for every bundle, both sides of `V`, and the result.
-    matrix + guide + (2 * BLOCKS + BUNDLES + 4) * n * block(q)
+    // The basis and its image; a product has sums for every bundle, both sides of `V`, and the result. Tiles are padded, and some
+    // of all is copied.
+    (matrix + guide + (2 * BLOCKS + BUNDLES + 4) * n * block(q)) / 4 * 5
 }
 
 /// Block Davidson iteration: the basis grows by residuals (then it is block Krylov), or by residuals that a guide has

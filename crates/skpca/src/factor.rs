@@ -38,6 +38,12 @@ const TRIANGULAR: usize = 4000;
 /// Numbers that one thread gathers at least.
 const GATHERED: usize = 20_000;
 
+/// Matrices of rank × rank that there are while the scatter of n rows is summed and decomposed: those that wait for others to be
+/// added, one for each block if there are few, and copies.
+pub(crate) fn sums(n: usize) -> usize {
+    (n.div_ceil(blocks::ROWS) + 2).min(8)
+}
+
 /// When the factorisation ends.
 #[derive(Clone, Copy, Debug)]
 pub struct Stop {

@@ -11,6 +11,9 @@ use crate::points::Points;
 use crate::simd::Level;
 use crate::spec::Spec;
 
+/// Bytes that any fit takes: what threads work in.
+const ROOM: usize = 10_000_000;
+
 /// What to fit.
 ///
 /// ```
@@ -108,7 +111,8 @@ impl Fit {
         let linear = kernel.is_linear() && !conformal::is_unlearned(&self.kernel);
         let dimension = kernel.rank(d);
         let size = Size { n, d, q: self.components.unwrap_or(COMPONENTS).min(n), support, dimension, linear };
-        Ok(method::build(&self.method)?.memory(&size).saturating_add(n.saturating_mul(8 * (d + 2))))
+        let method = method::build(&self.method)?.memory(&size);
+        Ok(method.saturating_add(n.saturating_mul(8 * (d + 2))).saturating_add(ROOM))
     }
 
     /// Whether a fit looks at labels: it is refused without them.

@@ -19,9 +19,9 @@ use std::sync::Arc;
 use faer::Mat;
 
 use crate::dense;
-use crate::eigen::{Accuracy, KernelOperator, top, top_of_kernel};
+use crate::eigen::{Accuracy, KernelOperator, kernel_memory, top, top_of_kernel};
 use crate::error::Result;
-use crate::factor::{Factor, Stop};
+use crate::factor::{Factor, Stop, sums};
 use crate::gram::{Basis, Precision, Weights};
 use crate::kernel::Kernel;
 use crate::kernel_matrix::diagonal;
@@ -101,6 +101,15 @@ impl Reference {
         let captured = pairs.values.iter().sum();
         let leading = Leading::new(pairs.values, &pairs.vectors, &means);
         Ok(Reference { rows, captured, leading: Some(leading), mean_norm, center, seed, whole })
+    }
+
+    /// Numbers that finding it takes.
+    pub(crate) fn memory(n: usize, d: usize, q: usize, dimension: usize, linear: bool) -> usize {
+        if n <= REFERENCE_ROWS || dimension > SMALL {
+            let rows = n.min(REFERENCE_ROWS);
+            return 4 * rows * d + kernel_memory(rows, d, q);
+        }
+        if linear { sums(n) * d * d } else { n * dimension + sums(n) * dimension * dimension }
     }
 
     /// Where somebody has found what exact kernel PCA captures on all rows.

@@ -1,8 +1,12 @@
 //! Laws that hold for every method and every kernel of the registries. A new entry is tested by existing.
 
+use std::sync::atomic::{AtomicUsize, Ordering};
+
 use skpca::kernel::{self, Form, KERNELS};
 use skpca::method::{self, Capabilities, METHODS};
-use skpca::{Domain, Fit, Labels, Level, Model, Points, Precision, Scaling, Spec, Study, Target, format, toys};
+use skpca::{
+    Domain, Error, Fit, Labels, Level, Model, Points, Precision, Scaling, Spec, Study, Target, Watch, format, toys,
+};
 
 /// Every kernel with parameters under which it is positive semi-definite.
 fn kernels() -> Vec<Spec> {
@@ -95,22 +99,136 @@ fn supports_are_increasing_and_components_orthonormal() {
         for (i, &row) in rows.iter().enumerate() {
             assert_eq!(parts.support.row(i), points.row(row), "{method} {kernel}");
         }
-        let built = kernel::build(&parts.kernel, &points, 0).unwrap();
-        // Components that are not orthonormal come with a frame that makes them so.
-        let a = parts.frame.as_ref().map_or_else(|| parts.coefficients.clone(), |frame| &parts.coefficients * frame);
-        let m = model.m();
-        // The inner product, and the size of its terms: points near to each other have large coefficients that cancel.
-        let inner = |k: usize, l: usize| -> (f64, f64) {
-            let pairs = (0..m).flat_map(|i| (0..m).map(move |j| (i, j)));
-            let term = |(i, j)| a[(i, k)] * a[(j, l)] * built.eval(parts.support.row(i), parts.support.row(j));
-            pairs.map(term).fold((0.0, 0.0), |(sum, size), term: f64| (sum + term, size + term.abs()))
+        assert_orthonormal(&model, &format!("{method} {kernel}"));
+    }
+}
+
+/// Components are orthonormal; those that are not come with a frame that makes them so.
+fn assert_orthonormal(model: &Model, case: &str) {
+    let (parts, m) = (model.parts(), model.m());
+    let a = parts.frame.as_ref().map_or_else(|| parts.coefficients.clone(), |frame| &parts.coefficients * frame);
+    // The inner product, and the size of its terms: points near to each other have large coefficients that cancel.
+    let inner = |k: usize, l: usize| -> (f64, f64) {
+        let pairs = (0..m).flat_map(|i| (0..m).map(move |j| (i, j)));
+        let term = |(i, j)| a[(i, k)] * a[(j, l)] * model.kernel().eval(parts.support.row(i), parts.support.row(j));
+        pairs.map(term).fold((0.0, 0.0), |(sum, size), term: f64| (sum + term, size + term.abs()))
+    };
+    for k in 0..a.ncols() {
+        for l in 0..=k {
+            let expected = if k == l { 1.0 } else { 0.0 };
+            let (found, size) = inner(k, l);
+            let rounding = 1e-8 + 10.0 * f64::EPSILON * size;
+            assert!((found - expected).abs() < rounding, "{case}: {k} {l} {found} {size}");
+        }
+    }
+}
+
+/// `k(x,x) − 2 βᵀk_z(x) + μᵀβ − ‖Eᵀ project(x)‖²` by its terms, and the size of what rounding is a share of.
+fn score_by_definition(model: &Model, x: &[f64]) -> (f64, f64) {
+    let (parts, m) = (model.parts(), model.m());
+    let k: Vec<f64> = parts.support.rows().map(|z| model.kernel().eval(z, x)).collect();
+    let a = parts.frame.as_ref().map_or_else(|| parts.coefficients.clone(), |frame| &parts.coefficients * frame);
+    let own = model.kernel().eval(x, x);
+    let mean = |i: usize| parts.beta[i] * (parts.mu[i] - 2.0 * k[i]);
+    let (mut score, mut size) = ((0..m).map(mean).sum::<f64>() + own, (0..m).map(|i| mean(i).abs()).sum::<f64>() + own);
+    for c in 0..a.ncols() {
+        let terms = || (0..m).map(|i| a[(i, c)] * (k[i] - parts.mu[i]));
+        let (along, length) = (terms().sum::<f64>(), terms().map(f64::abs).sum::<f64>());
+        score -= along * along;
+        size += along.abs() * length;
+    }
+    (score, size)
+}
+
+#[test]
+fn scores_are_their_definition_and_below_zero_by_rounding_only() {
+    let (points, others) = (toys::clusters(6), toys::parabola(6));
+    let mut negative = 0;
+    for (method, kernel) in cases() {
+        for center in [true, false] {
+            let fit = Fit { center: Some(center), ..fit_of(&method, &kernel, 8) };
+            let model = run(&fit, &points).unwrap_or_else(|error| panic!("{method} {kernel}: {error}"));
+            for rows in [&points, &others] {
+                let scores = model.score(rows, Precision::Double).unwrap();
+                for (x, found) in rows.rows().zip(scores) {
+                    let (score, size) = score_by_definition(&model, x);
+                    let case = format!("{method} {kernel} centred {center}: {score:e} {size:e} {found:e}");
+                    assert!(score >= -1e-13 * size - 1e-12 * model.kernel().eval(x, x), "{case}");
+                    assert!((score.max(0.0) - found).abs() <= 1e-13 * size + 1e-12 * score.abs(), "{case}");
+                    negative += usize::from(score < 0.0);
+                }
+            }
+        }
+    }
+    assert!(negative > 0, "some are rounding");
+}
+
+#[test]
+fn uncentred_fits_are_sound_too() {
+    let points = toys::clusters(1);
+    for (method, kernel) in cases() {
+        let uncentred = |method: &Spec, m| {
+            let fit = Fit { center: Some(false), ..fit_of(method, &kernel, m) };
+            run(&fit, &points).unwrap_or_else(|error| panic!("{method} {kernel}: {error}"))
         };
-        for k in 0..a.ncols() {
-            for l in 0..=k {
-                let expected = if k == l { 1.0 } else { 0.0 };
-                let (found, size) = inner(k, l);
-                let rounding = 1e-8 + 10.0 * f64::EPSILON * size;
-                assert!((found - expected).abs() < rounding, "{method} {kernel}: {k} {l} {found} {size}");
+        let (exact, few) = (uncentred(&reference(), 0), uncentred(&method, 6));
+        let (parts, case) = (few.parts(), format!("{method} {kernel}"));
+        assert!(!parts.center && parts.mu.iter().chain(&parts.beta).all(|v| *v == 0.0), "{case}");
+        assert_orthonormal(&few, &case);
+        assert!(few.captured() <= exact.captured() * (1.0 + 1e-9) && parts.fidelity <= 1.0, "{case}");
+        if !can(&method).labelled {
+            assert!((parts.fidelity - few.captured() / exact.captured()).abs() < 1e-8, "{case}");
+        }
+        // Nothing is taken off: the variance of a feature is its mean square.
+        let features = few.transform(&points, Precision::Double).unwrap();
+        for (k, stated) in parts.variances.iter().enumerate() {
+            let square = features.iter().skip(k).step_by(few.q()).map(|y| y * y).sum::<f64>() / points.n() as f64;
+            assert!((square - stated).abs() < 1e-7 * stated, "{case}: {square} {stated}");
+        }
+    }
+}
+
+/// Asks to stop at one look, and never again: whoever does not listen then goes on.
+struct Until {
+    last: usize,
+    looks: AtomicUsize,
+}
+
+impl Watch for Until {
+    fn at(&self, _: &str, fraction: f64) -> bool {
+        assert!((0.0..=1.0).contains(&fraction), "{fraction}");
+        self.looks.fetch_add(1, Ordering::Relaxed) + 1 != self.last
+    }
+}
+
+#[test]
+fn every_method_can_be_stopped_whenever_it_looks() {
+    let points = toys::parabola(3);
+    let labels = labels(&points);
+    for method in methods() {
+        for kernel in ["rbf", "linear"] {
+            for target in [Target::Support(15), Target::Fidelity(0.9)] {
+                let target = asked(&method, target);
+                let fit = Fit {
+                    target,
+                    components: Some(2),
+                    kernel: Spec::new(kernel),
+                    ..fit_of(&method, &Spec::new(kernel), 0)
+                };
+                let stopped = |last: usize| {
+                    let watch = Until { last, looks: AtomicUsize::new(0) };
+                    let model = match fit.labelled().unwrap() {
+                        true => fit.run_labelled(&points, &labels, None, &watch),
+                        false => fit.run(&points, None, &watch),
+                    };
+                    (model, watch.looks.into_inner())
+                };
+                let case = format!("{method} {kernel} {target:?}");
+                let (model, looks) = stopped(usize::MAX);
+                assert!(model.is_ok() && looks > 0, "{case}: {looks}");
+                for last in (1..=looks.min(10)).chain([looks / 2, looks]).filter(|last| *last > 0) {
+                    assert_eq!(stopped(last).0.err(), Some(Error::Interrupted), "{case}: {last} of {looks}");
+                }
             }
         }
     }
@@ -320,6 +438,50 @@ fn permuting_the_rows_permutes_exact_kernel_pca() {
     let b = fit(&Spec::new("exact"), &kernel, &points.select(&order), 0);
     let (fa, fb) = (a.transform(&points, Precision::Double).unwrap(), b.transform(&points, Precision::Double).unwrap());
     assert!(fa.iter().zip(&fb).all(|(x, y)| (x - y).abs() < 1e-9));
+}
+
+#[test]
+fn permuting_the_rows_permutes_the_model() {
+    let (points, others) = (toys::clusters(8), toys::parabola(1));
+    let n = points.n();
+    let order: Vec<usize> = (0..n).map(|i| (37 * i + 11) % n).collect();
+    let classes = labels(&points);
+    let permuted = (points.select(&order), Labels::new(order.iter().map(|row| classes.of(*row))).unwrap());
+    for (method, kernel) in cases() {
+        // A method that draws rows draws their numbers: there is nothing to choose where it keeps them all.
+        let drawn =
+            |seed| run(&Fit { seed, ..fit_of(&method, &Spec::new("rbf"), 6) }, &points).unwrap().parts().rows.clone();
+        let m = if drawn(0) == drawn(1) { 6 } else { n };
+        let fit = fit_of(&method, &kernel, m);
+        let before = run(&fit, &points).unwrap();
+        let after = match fit.labelled().unwrap() {
+            true => fit.run_labelled(&permuted.0, &permuted.1, None, &()),
+            false => fit.run(&permuted.0, None, &()),
+        };
+        let (after, case) = (after.unwrap(), format!("{method} {kernel}"));
+        let scores = [&before, &after].map(|model| model.score(&others, Precision::Double).unwrap());
+        let scale = scores[0].iter().copied().fold(before.parts().total_variance, f64::max);
+        // As between instruction sets: sums have another order.
+        let moved = can(&method).synthetic_points;
+        let near = match before.kernel().form() {
+            Form::Manhattan { .. } if moved => 1e-2,
+            _ if moved => 1e-6,
+            // Points dropped as dependent are so to 1e-12 of a squared length.
+            _ if m == n => 1e-8,
+            _ => 1e-9,
+        };
+        let off = scores[0].iter().zip(&scores[1]).map(|(a, b)| (a - b).abs() / scale).fold(0.0, f64::max);
+        assert!(off < near, "{case}: {off:e}");
+        // Points that span all there is could be others.
+        if before.parts().report.residual_trace > 1e-9 {
+            let back = |rows: &Vec<usize>| {
+                let mut rows: Vec<usize> = rows.iter().map(|row| order[*row]).collect();
+                rows.sort_unstable();
+                rows
+            };
+            assert_eq!(before.parts().rows, after.parts().rows.as_ref().map(back), "{case}");
+        }
+    }
 }
 
 #[test]

@@ -28,6 +28,7 @@ use super::{Capabilities, Entry, Method, NO_VARIANCE, Size, Solution, Support, T
 use crate::dense;
 use crate::eigen::{Accuracy, top};
 use crate::error::{Error, Result};
+use crate::factor::sums;
 use crate::parameter::{Domain, Parameter, Range};
 use crate::reference::Reference;
 use crate::report::Report;
@@ -136,7 +137,7 @@ impl Method for Energy {
         let rank = rank.min(size.dimension);
         let points = size.support.unwrap_or(if self.alpha.is_some() { size.n } else { 10 * size.q }).min(size.n);
         let kept = points.min(size.dimension);
-        8 * (size.n * (rank + 3) + 4 * rank * rank + points * size.d + 4 * kept * kept)
+        size.beside_factor(size.n * (rank + 3) + sums(size.n) * rank * rank + points * size.d + 4 * kept * kept)
     }
 }
 

@@ -62,7 +62,7 @@ impl Method for Exact {
     }
 
     fn memory(&self, size: &Size) -> usize {
-        let packed = 3 * size.n * size.d;
+        let packed = 4 * size.n * size.d;
         8 * (packed + kernel_memory(size.n, size.d, size.q))
     }
 }

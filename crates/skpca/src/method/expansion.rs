@@ -116,10 +116,10 @@ impl Method for Free {
     }
 
     fn memory(&self, size: &Size) -> usize {
-        let m = size.support.unwrap_or(2 * size.q).min(size.n);
+        let m = size.points(2 * size.q);
         let seen = size.n.min(self.rows.max(ROWS_PER_POINT * m));
         // Rows packed twice for moving and twice for choosing, values and their weights.
-        8 * (2 * size.n + seen * (4 * size.d + 6 * m + 4 * size.q) + m * (30 * size.d + 8 * m))
+        8 * (size.leading() + 2 * size.n + seen * (4 * size.d + 6 * m + 4 * size.q) + m * (30 * size.d + 8 * m))
     }
 }
 

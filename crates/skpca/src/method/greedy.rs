@@ -24,7 +24,7 @@ use super::{DEPENDENT, Entry, Method, NO_VARIANCE, Size, Solution, Support, Targ
 use crate::dense;
 use crate::eigen::{Accuracy, top};
 use crate::error::{Error, Result};
-use crate::factor::Factor;
+use crate::factor::{Factor, sums};
 use crate::gradient::Anchors;
 use crate::kernel_matrix::{diagonal, gram};
 use crate::points::Points;
@@ -108,13 +108,15 @@ impl Method for Greedy {
     }
 
     fn memory(&self, size: &Size) -> usize {
-        let m = size.support.unwrap_or(10 * size.q).min(size.n);
+        let m = size.points(10 * size.q);
         let candidates = size.n.min(CANDIDATES.max(CANDIDATES_PER_POINT * m));
         if self.by_kernel(size.n, m) {
-            return 8 * (2 * size.n + candidates * (3 * size.d + 4 * m + 4 * size.q) + 4 * m * m);
+            return 8 * (size.leading() + 2 * size.n + candidates * (3 * size.d + 4 * m + 4 * size.q) + 4 * m * m);
         }
         let rank = usual_rank(self.rank, size.n, size.support.map(Target::Support)).min(size.dimension);
-        8 * (size.n * (rank + 2) + 6 * rank * rank + 3 * candidates * rank + 4 * m * (m + rank))
+        size.beside_factor(
+            size.n * (rank + 2) + sums(size.n) * rank * rank + 3 * candidates * rank + 4 * m * (m + rank),
+        )
     }
 }
 

@@ -62,9 +62,9 @@ impl Method for Landmarks {
     }
 
     fn memory(&self, size: &Size) -> usize {
-        let m = size.support.unwrap_or(10 * size.q).min(size.n);
+        let m = size.points(10 * size.q);
         let candidates = size.n.min(CANDIDATES.max(CANDIDATES_PER_PIVOT * m));
-        8 * (candidates * m + 16 * m * m + 2 * blocks::ROWS * m)
+        8 * (size.reference() + candidates * m + 16 * m * m + 2 * blocks::ROWS * m)
     }
 }
 

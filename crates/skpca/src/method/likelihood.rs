@@ -19,12 +19,12 @@ use super::active::root;
 use super::parameters::{BY_TARGET, RANK, REFIT};
 use super::search::{Found, search, until_held};
 use super::shared::Principal;
-use super::weights::{self, Over, State};
+use super::weights::{self, NEAREST, Over, State};
 use super::{Capabilities, Entry, Method, Size, Solution, Support, Target, Task, usual_rank};
 use crate::dense;
 use crate::density::Density;
 use crate::error::{Error, Result};
-use crate::factor::Factor;
+use crate::factor::{Factor, sums};
 use crate::kernel_matrix::gram;
 use crate::parameter::{Domain, Parameter, Range};
 use crate::report::Report;
@@ -111,8 +111,11 @@ impl Method for Likelihood {
 
     fn memory(&self, size: &Size) -> usize {
         let rank = usual_rank(self.rank, size.n, size.support.map(Target::Support)).min(size.dimension);
-        let active = 2 * size.support.unwrap_or(10 * size.q).min(size.n);
-        8 * (size.n * (rank + 4) + 6 * rank * rank + 3000 * rank + 12 * active * active)
+        // Covariances of few dimensions are sums of no more than so many outer products.
+        let most = size.dimension.saturating_mul(size.dimension.saturating_add(1)) / 2;
+        let active = if rank == size.dimension { most } else { 2 * size.points(10 * size.q) }.min(size.n);
+        let near = if size.n > 2 * NEAREST { 2 * NEAREST } else { 0 };
+        size.beside_factor(size.n * (rank + 4) + sums(size.n) * rank * rank + near * rank + 12 * active * active)
     }
 }
 

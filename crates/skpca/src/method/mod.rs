@@ -38,6 +38,7 @@ use serde_json::{Value, json};
 
 use crate::error::{Error, Result};
 use crate::parameter::{self, Parameter};
+use crate::reference::{REFERENCE_ROWS, Reference};
 use crate::spec::{Fields, Spec};
 
 pub use regression::Step;
@@ -45,7 +46,7 @@ pub(crate) use regression::steps;
 pub(crate) use shared::Shared;
 pub use solution::Target;
 pub(crate) use solution::{DEPENDENT, Solution, Support};
-use task::usual_rank;
+use task::{LEAST_RANK, usual_rank};
 pub(crate) use task::{NO_VARIANCE, Task};
 
 /// Components by default.
@@ -78,6 +79,30 @@ pub(crate) struct Size {
     pub dimension: usize,
     /// Whether the kernel is linear.
     pub linear: bool,
+}
+
+impl Size {
+    /// Numbers that the reference for the fidelity takes.
+    fn reference(&self) -> usize {
+        Reference::memory(self.n, self.d, self.q, self.dimension, self.linear)
+    }
+
+    /// The same with its components, which no sum over all rows gives.
+    fn leading(&self) -> usize {
+        Reference::memory(self.n.min(REFERENCE_ROWS), self.d, self.q, self.dimension, self.linear)
+    }
+
+    /// Bytes of a method with a factor, which are `own` numbers, and the reference: for a fidelity both are there at the same time. In few
+    /// dimensions the factor knows what exact kernel PCA captures.
+    fn beside_factor(&self, own: usize) -> usize {
+        let reference = if self.dimension <= LEAST_RANK { 0 } else { self.reference() };
+        8 * if self.support.is_some() { own.max(reference) } else { own + reference }
+    }
+
+    /// The points that may be kept, where a target says so: no more than feature space has dimensions.
+    fn points(&self, otherwise: usize) -> usize {
+        self.support.unwrap_or(otherwise).min(self.n).min(self.dimension)
+    }
 }
 
 /// A line of the registry.

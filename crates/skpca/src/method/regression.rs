@@ -17,6 +17,7 @@ use super::space::{FactorSpace, KernelSpace, Space, Vectors};
 use super::twins::Twins;
 use super::{METHODS, Method, Size, Solution, Support, Target, Task, entry, usual_rank};
 use crate::error::{Error, Result};
+use crate::factor::sums;
 use crate::parameter::{Domain, Parameter, Range};
 use crate::report::Report;
 use crate::spec::{Fields, Spec};
@@ -166,8 +167,8 @@ impl Method for Regression {
 
     fn memory(&self, size: &Size) -> usize {
         let rank = usual_rank(self.rank, size.n, size.support.map(Target::Support)).min(size.dimension);
-        let working = 4 * size.support.unwrap_or(10 * size.q).min(size.n);
-        8 * (size.n * (rank + size.q + 2) + 4 * rank * rank + 3 * working * (working + rank))
+        let working = 4 * size.points(10 * size.q);
+        size.beside_factor(size.n * (rank + size.q + 2) + sums(size.n) * rank * rank + 3 * working * (working + rank))
     }
 }
 

@@ -24,7 +24,7 @@ use crate::watch::Watch;
 const EXACT_ROWS: usize = 1000;
 /// … 500 above, and less where the factor would take more numbers than this.
 const RANK: usize = 500;
-const LEAST_RANK: usize = 200;
+pub(super) const LEAST_RANK: usize = 200;
 const FACTOR: usize = 200_000_000;
 
 /// The rank that the user asked for, or a good one for n rows.

@@ -13,6 +13,7 @@ use super::search;
 use super::shared::Scattered;
 use super::{Capabilities, Entry, Method, Size, Solution, Support, Target, Task};
 use crate::error::{Error, Result};
+use crate::factor::sums;
 use crate::parameter::{Domain, Parameter};
 use crate::report::Report;
 use crate::spec::Spec;
@@ -80,7 +81,8 @@ impl Method for Threshold {
     }
 
     fn memory(&self, size: &Size) -> usize {
-        8 * size.n * (rank(size.n).min(size.dimension) + 3 * size.q)
+        let rank = rank(size.n).min(size.dimension);
+        size.beside_factor(size.n * (rank + 3 * size.q) + sums(size.n) * rank * rank)
     }
 }
 

@@ -35,7 +35,7 @@ const JOINS: f64 = 1e-9;
 /// Looks at the points.
 const ROUNDS: usize = 300;
 /// Points that may join between two looks at all of them, where there are more than twice as many.
-const NEAREST: usize = 2000;
+pub(super) const NEAREST: usize = 2000;
 /// One in so many points is not far from joining …
 const WIDE: usize = 8;
 /// … as seen with at most so many active points: later only those are looked at, until the last look at all.
