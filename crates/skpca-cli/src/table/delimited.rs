@@ -118,8 +118,11 @@ impl Rows {
         let mut slab = Vec::new();
         loop {
             let whole = plain::fill(&mut *records.input, &mut slab).map_err(io_error)?;
-            let pieces = plain::parse(&slab, records.record.separator, &self.selection).filter(|_| whole);
-            let Some(pieces) = pieces.filter(|_| !slab.is_empty()) else {
+            // Twice: as they are parsed, and where they go.
+            let room = space::check(&self.selection.file, 2 * plain::size(&slab, &self.selection)).is_ok();
+            let plain = whole && room && !slab.is_empty();
+            let pieces = plain.then(|| plain::parse(&slab, records.record.separator, &self.selection)).flatten();
+            let Some(pieces) = pieces else {
                 records.put_back(slab);
                 return Ok(());
             };

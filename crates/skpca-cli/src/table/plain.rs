@@ -29,7 +29,7 @@ pub(super) struct Rows {
     pub lines: u64,
 }
 
-#[derive(Clone, Copy)]
+#[derive(Clone, Copy, PartialEq)]
 enum Kind {
     Feature,
     Label,
@@ -70,8 +70,21 @@ fn pieces(mut slab: &[u8]) -> Vec<&[u8]> {
     pieces
 }
 
+/// Bytes that the rows of whole lines take.
+pub(super) fn size(slab: &[u8], selection: &Selection) -> usize {
+    lines(slab) * (selection.features.len() * size_of::<f64>() + selection.label.map_or(0, |_| size_of::<String>()))
+}
+
+fn lines(text: &[u8]) -> usize {
+    text.iter().filter(|&&byte| byte == b'\n').count() + 1
+}
+
+/// Nothing, too, where there is no memory for them: the reader of records will say so.
 fn rows(mut text: &[u8], separator: u8, kinds: &[Kind]) -> Option<Rows> {
     let mut rows = Rows { values: Vec::new(), labels: Vec::new(), lines: 0 };
+    let count = |wanted| lines(text) * kinds.iter().filter(|kind| **kind == wanted).count();
+    rows.values.try_reserve_exact(count(Kind::Feature)).ok()?;
+    rows.labels.try_reserve_exact(count(Kind::Label)).ok()?;
     while !text.is_empty() {
         rows.lines += 1;
         for (column, kind) in kinds.iter().enumerate() {
