@@ -88,10 +88,15 @@ impl<'a> Table<'a> {
     /// Of the rows that `columns` were fitted to.
     pub(crate) fn new(raw: &'a Points<'a>, columns: Columns) -> Table<'a> {
         let table = Table { raw, columns, scaled: OnceLock::new() };
-        if raw.values().len() <= SMALL {
+        if Table::is_small(raw.n(), raw.d()) {
             table.all();
         }
         table
+    }
+
+    /// Whether a copy of n rows of d columns is no matter.
+    pub(crate) fn is_small(n: usize, d: usize) -> bool {
+        n.saturating_mul(d) <= SMALL
     }
 
     pub(crate) fn columns(&self) -> &Columns {

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use crate::columns::Scaling;
+use crate::columns::{Scaling, Table};
 use crate::conformal::Learner;
 use crate::error::{Error, Result};
 use crate::kernel::{self, Bandwidth, Kernel, conformal};
@@ -111,8 +111,10 @@ impl Fit {
         let linear = kernel.is_linear() && !conformal::is_unlearned(&self.kernel);
         let dimension = kernel.rank(d);
         let size = Size { n, d, q: self.components.unwrap_or(COMPONENTS).min(n), support, dimension, linear };
-        let method = method::build(&self.method)?.memory(&size);
-        Ok(method.saturating_add(n.saturating_mul(8 * (d + 2))).saturating_add(ROOM))
+        let method = method::build(&self.method)?;
+        let copied = Table::is_small(n, d) || method.holds_rows(&size) || size.reference_holds_rows();
+        let rows = n.saturating_mul(if copied { 8 * (d + 2) } else { 16 });
+        Ok(method.memory(&size).saturating_add(rows).saturating_add(ROOM))
     }
 
     /// Whether a fit looks at labels: it is refused without them.

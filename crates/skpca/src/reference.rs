@@ -72,12 +72,12 @@ impl Reference {
         watch: &dyn Watch,
     ) -> Result<Reference> {
         let dimension = kernel.rank(table.d());
-        if table.n() > REFERENCE_ROWS && dimension <= SMALL && kernel.is_linear() {
+        if Reference::is_exact(table.n(), dimension) && kernel.is_linear() {
             let Moments { scatter, trace, .. } = Moments::new(kernel, table, center, watch)?;
             let captured = top(&scatter, q, Accuracy { trace, ..Accuracy::default() }, seed, watch)?;
             return Ok(Reference::known(table.n(), captured.values.iter().sum(), center, seed));
         }
-        if table.n() > REFERENCE_ROWS && dimension <= SMALL {
+        if Reference::is_exact(table.n(), dimension) {
             let factor = Factor::pivoted(kernel, table.whole()?, Stop { rank: dimension, residual: 0.0 }, seed, watch)?;
             let (t, _) = factor.scatter(center, watch)?;
             let accuracy = Accuracy { trace: factor.trace, ..Accuracy::default() };
@@ -103,9 +103,14 @@ impl Reference {
         Ok(Reference { rows, captured, leading: Some(leading), mean_norm, center, seed, whole })
     }
 
+    /// Whether it is found on all rows however many there are: feature space has few dimensions.
+    pub(crate) fn is_exact(n: usize, dimension: usize) -> bool {
+        n > REFERENCE_ROWS && dimension <= SMALL
+    }
+
     /// Numbers that finding it takes.
     pub(crate) fn memory(n: usize, d: usize, q: usize, dimension: usize, linear: bool) -> usize {
-        if n <= REFERENCE_ROWS || dimension > SMALL {
+        if !Reference::is_exact(n, dimension) {
             let rows = n.min(REFERENCE_ROWS);
             return 4 * rows * d + kernel_memory(rows, d, q);
         }

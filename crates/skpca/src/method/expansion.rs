@@ -115,6 +115,10 @@ impl Method for Free {
         Growth::new(self, task)?.fidelities(most).map(Some)
     }
 
+    fn holds_rows(&self, _: &Size) -> bool {
+        false
+    }
+
     fn memory(&self, size: &Size) -> usize {
         let m = size.points(2 * size.q);
         let seen = size.n.min(self.rows.max(ROWS_PER_POINT * m));

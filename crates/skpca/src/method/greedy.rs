@@ -107,6 +107,10 @@ impl Method for Greedy {
         self.choose(task, |choice| choice.fidelities(most)).map(Some)
     }
 
+    fn holds_rows(&self, size: &Size) -> bool {
+        !self.by_kernel(size.n, size.points(10 * size.q))
+    }
+
     fn memory(&self, size: &Size) -> usize {
         let m = size.points(10 * size.q);
         let candidates = size.n.min(CANDIDATES.max(CANDIDATES_PER_POINT * m));

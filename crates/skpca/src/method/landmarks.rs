@@ -61,6 +61,10 @@ impl Method for Landmarks {
         Ok(Solution::new(Spec::new("landmarks"), Support::Rows(support), expansion, report))
     }
 
+    fn holds_rows(&self, _: &Size) -> bool {
+        false
+    }
+
     fn memory(&self, size: &Size) -> usize {
         let m = size.points(10 * size.q);
         let candidates = size.n.min(CANDIDATES.max(CANDIDATES_PER_PIVOT * m));

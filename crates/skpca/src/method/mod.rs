@@ -66,6 +66,11 @@ pub(crate) trait Method: Debug + Send + Sync {
 
     /// Bytes that a fit needs beside the data, for the target given.
     fn memory(&self, size: &Size) -> usize;
+
+    /// Whether a fit holds all rows in memory, scaled, beside the caller's.
+    fn holds_rows(&self, _size: &Size) -> bool {
+        true
+    }
 }
 
 /// The size of a fit to come.
@@ -97,6 +102,11 @@ impl Size {
     fn beside_factor(&self, own: usize) -> usize {
         let reference = if self.dimension <= LEAST_RANK { 0 } else { self.reference() };
         8 * if self.support.is_some() { own.max(reference) } else { own + reference }
+    }
+
+    /// Whether the reference for the fidelity is made of all rows.
+    pub(crate) fn reference_holds_rows(&self) -> bool {
+        !self.linear && Reference::is_exact(self.n, self.dimension)
     }
 
     /// The points that may be kept, where a target says so: no more than feature space has dimensions.
