@@ -380,6 +380,33 @@ fn every_instruction_set_gives_the_same_model_but_for_rounding() {
     }
 }
 
+/// On a grid eigenvalues are equal in pairs, and rows in eights. Methods that look at single eigenvectors, any of which will do, are not among these.
+#[test]
+fn ties_are_not_broken_by_rounding() {
+    let grid: Vec<f64> = (0..400).flat_map(|i| [f64::from(i % 20), f64::from(i / 20)]).collect();
+    let points = Points::new(2, grid).unwrap();
+    for method in ["exact", "landmarks", "l21", "energy", "greedy", "expansion", "discriminant"] {
+        let method = Spec::new(method);
+        for (target, q) in [(Target::Support(10), 3), (Target::Support(10), 10), (Target::Fidelity(0.9), 5)] {
+            let on = |level: Level| {
+                let target = asked(&method, target);
+                let fit = Fit { level, components: Some(q), target, ..wish(&method, &Spec::new("rbf"), 0) };
+                let model = run(&fit, &points).unwrap();
+                let scores = model.score(&points, Precision::Double).unwrap();
+                (model, scores)
+            };
+            let (auto, expected) = on(Level::Auto);
+            for level in Level::available() {
+                let (model, scores) = on(level);
+                let case = format!("{method} {target:?} {q} {level}");
+                assert_eq!((model.m(), &model.parts().rows), (auto.m(), &auto.parts().rows), "{case}");
+                let off = scores.iter().zip(&expected).map(|(a, b)| (a - b).abs()).fold(0.0, f64::max);
+                assert!(off < 1e-6 * auto.parts().total_variance, "{case}: {off:e}");
+            }
+        }
+    }
+}
+
 #[test]
 fn written_and_read_back_it_is_the_same_model() {
     let points = toys::clusters(5);

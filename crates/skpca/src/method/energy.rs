@@ -187,6 +187,12 @@ struct Chosen {
     reference: Option<Arc<Reference>>,
 }
 
+/// To nine digits: rows that symmetry makes equally far would otherwise be ordered by their rounding.
+fn rounded(energy: f64) -> f64 {
+    const DROPPED: u32 = 22;
+    f64::from_bits(((energy.to_bits() >> (DROPPED - 1)).wrapping_add(1) >> 1) << DROPPED)
+}
+
 /// The rows, those that hold most energy first, as far as somebody asked: what stands before a cut comes before all that stands
 /// behind it, and the last one before a cut is the last of them in order.
 struct Ranking {
@@ -211,7 +217,8 @@ impl Ranking {
         let low = self.cuts.range(..=count).next_back().copied().unwrap_or(0);
         let high = self.cuts.range(count..).next().copied().unwrap_or(self.order.len());
         if low < count && count < high {
-            let farther = |a: &(f64, usize), b: &(f64, usize)| b.0.total_cmp(&a.0).then(a.1.cmp(&b.1));
+            let farther =
+                |a: &(f64, usize), b: &(f64, usize)| rounded(b.0).total_cmp(&rounded(a.0)).then(a.1.cmp(&b.1));
             self.order[low..high].select_nth_unstable_by(count - 1 - low, farther);
             self.cuts.insert(count);
         }
