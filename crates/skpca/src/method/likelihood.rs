@@ -36,6 +36,8 @@ const TOLERANCE: f64 = 1e-6;
 /// Two σ² with a number of points between them are near enough when they differ by this share; with a fidelity, by this.
 const TIGHT: f64 = 1e-6;
 const TIGHT_FIDELITY: f64 = 1e-3;
+/// This share of the largest noise selects next to nothing.
+const LARGE: f64 = 0.5;
 /// A path to a fidelity ends at this many points: a model of more is not sparse.
 const MOST: usize = 1000;
 /// From a σ² that just misses a fidelity to the next, so many times.
@@ -154,7 +156,7 @@ impl Path<'_> {
     fn with_support(&self, m: usize, most: f64) -> Result<Solution> {
         if self.problem.large() {
             // Looked for among some of the points, and then checked among all.
-            let found = self.counted(Over::Wide, m, most)?;
+            let found = self.counted(Over::Wide, m, LARGE * most)?;
             if let Some((noise, state)) = found.sparse.filter(|(_, state)| state.rows.len() == m) {
                 let state = self.problem.maximise(noise, Some(&state))?;
                 if state.rows.len() == m {

@@ -31,6 +31,8 @@ const GAP: f64 = 1e-6;
 const ROUNDS: usize = 500;
 /// Two penalties with a target between them are near enough when they differ by this share.
 const TIGHT: f64 = 1e-3;
+/// The search for a number of points begins at half of so many times the largest useful penalty.
+const BEGIN: f64 = 1.6;
 /// A support this many times as large or small as asked for is far from it.
 const FAR: f64 = 1.5;
 /// From one penalty to another that is less than so many times as large P hardly moves.
@@ -393,10 +395,12 @@ impl Path<'_> {
         let count = |path: &Self, state: &State| Ok(path.alternation.used(&state.a).len() as f64);
         let done = |count: f64| count == m as f64;
         let far = |count: f64| count < m as f64 / FAR || count > m as f64 * FAR;
-        let mut found = self.search(most, m as f64 + 0.5, count, far, done)?;
+        // Supports may jump at the largest penalty: the first is just below it.
+        let above = BEGIN * most;
+        let mut found = self.search(above, m as f64 + 0.5, count, far, done)?;
         if found.sparse.as_ref().is_some_and(|(_, state)| !state.finished) {
             // Supports jump from few points to many: rough minima do not tell where.
-            found = self.search(most, m as f64 + 0.5, count, |_| false, done)?;
+            found = self.search(above, m as f64 + 0.5, count, |_| false, done)?;
         }
         let sparse = found.sparse.filter(|(_, state)| !self.alternation.used(&state.a).is_empty());
         let least = sparse.as_ref().map_or(0, |(_, state)| self.alternation.used(&state.a).len());

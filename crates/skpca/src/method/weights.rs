@@ -37,7 +37,7 @@ const ROUNDS: usize = 300;
 /// Points that may join between two looks at all of them, where there are more than twice as many.
 pub(super) const NEAREST: usize = 2000;
 /// One in so many points is not far from joining …
-const WIDE: usize = 8;
+const WIDE: usize = 16;
 /// … as seen with at most so many active points: later only those are looked at, until the last look at all.
 const FEW: usize = 16;
 /// Points join while they gain at least this share of what the first did.
