@@ -390,7 +390,7 @@ fn ties_are_not_broken_by_rounding() {
         for (target, q) in [(Target::Support(10), 3), (Target::Support(10), 10), (Target::Fidelity(0.9), 5)] {
             let on = |level: Level| {
                 let target = asked(&method, target);
-                let fit = Fit { level, components: Some(q), target, ..wish(&method, &Spec::new("rbf"), 0) };
+                let fit = Fit { level, components: Some(q), target, ..fit_of(&method, &Spec::new("rbf"), 0) };
                 let model = run(&fit, &points).unwrap();
                 let scores = model.score(&points, Precision::Double).unwrap();
                 (model, scores)
