@@ -234,13 +234,9 @@ pub(super) fn because(cell: &Cell, reason: Reason, measure: Measure, asked: f64,
     }
 }
 
-/// A name that a shell takes as one word.
+/// A name that a shell takes as one word. No argument has a NUL, which no shell could take.
 fn quoted(text: &str) -> String {
-    let plain = |c: char| c.is_ascii_alphanumeric() || "_-./=,:+@%".contains(c);
-    match !text.is_empty() && text.chars().all(plain) {
-        true => text.to_string(),
-        false => format!("'{}'", text.replace('\'', r"'\''")),
-    }
+    shlex::Quoter::new().allow_nul(true).quote(text).map_or_else(|_| text.to_string(), String::from)
 }
 
 /// The call of `skpca fit` for a table.
@@ -424,8 +420,9 @@ mod tests {
     fn words_for_a_shell() {
         assert_eq!(quoted("data/train.csv"), "data/train.csv");
         assert_eq!(quoted("my data.csv"), "'my data.csv'");
-        assert_eq!(quoted("it's"), r"'it'\''s'");
-        assert_eq!(quoted(""), "''");
+        for text in ["it's", "", "a$b`c`", "l21,fraction=0.2", "a\nb", "back\\slash", "*", "ü", "#x", "a!b"] {
+            assert_eq!(shlex::split(&quoted(text)).unwrap(), [text]);
+        }
     }
 
     #[test]
