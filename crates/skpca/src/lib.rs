@@ -50,7 +50,8 @@
 //! results depend on data, parameters and seed only, never on the number of threads.
 //!
 //! Between instruction sets rounding differs: the same points are kept, and scores agree to 1e-9 of the largest (1e-6 where
-//! points move, under kernels that have a smooth gradient; less where points nearly depend on each other). Where choices tie, as
+//! points move, under kernels that have a smooth gradient; less where points nearly depend on each other, and 1e-3 where a method
+//! keeps components of its own, which are solved to its tolerance). Where choices tie, as
 //! on a regular grid, eigenvectors of equal eigenvalues are any basis of their span: `exact`, `landmarks`, `l21`, `energy`,
 //! `greedy`, `expansion` and `discriminant` do not depend on which, but `l1`, `elastic-net`, `threshold` and `likelihood` may keep
 //! other points. [`Fit::level`](Fit) pins the instructions of kernel values; the dense algebra around them follows the processor.

@@ -359,7 +359,15 @@ fn every_instruction_set_gives_the_same_model_but_for_rounding() {
         let (auto, expected) = on(Level::Auto);
         // Points that move end where the last digits of a gradient send them.
         let moved = can(&method).synthetic_points;
-        let near = if moved { 1e-6 } else { 1e-9 };
+        // Components of a method's own that are nearly parallel span what its tolerance leaves of them.
+        let own = auto.parts().frame.is_some();
+        let near = if own {
+            1e-3
+        } else if moved {
+            1e-6
+        } else {
+            1e-9
+        };
         // The worst case would be 30 times as much.
         let near = near + f64::EPSILON * condition(&auto) / 30.0;
         let scale = expected.iter().copied().fold(auto.parts().total_variance, f64::max);
