@@ -156,7 +156,8 @@ fn a_fit_that_needs_too_much_memory_is_refused_with_advice() {
     // The advice helps, and names what is needed, to a rounded megabyte.
     let more = least.parse::<usize>().unwrap() + 1;
     assert!(more < needed, "{message}");
-    desk.ok(&format!("fit data.csv -o model.skpca --method {method} --memory {more}MB"));
+    let run = desk.run(&format!("fit data.csv -o model.skpca --method {method} --memory {more}MB"));
+    assert_eq!(run.code, 0, "{}", run.stderr);
 }
 
 /// Before the data are even opened: a fit may take hours.
