@@ -117,10 +117,7 @@ impl Plan {
             return Err(Failure::Call(format!("--kernel {}: name the column of classes with --label", base.kernel)));
         }
         Ok(Plan {
-            methods: match arguments.methods.is_empty() {
-                true => applicable(labelled),
-                false => distinct(&arguments.methods),
-            },
+            methods: if arguments.methods.is_empty() { applicable(labelled) } else { distinct(&arguments.methods) },
             named: !arguments.methods.is_empty(),
             sizes: arguments.support.clone(),
             fidelity,
@@ -149,9 +146,10 @@ impl Plan {
     /// after size.
     fn targets(&self, n: usize) -> Vec<Target> {
         let q = self.base.components.unwrap_or(COMPONENTS);
-        let mut sizes = match self.sizes.is_empty() {
-            true => SIZES.map(|times| q.saturating_mul(times)).into_iter().filter(|&m| m <= n).collect(),
-            false => self.sizes.clone(),
+        let mut sizes = if self.sizes.is_empty() {
+            SIZES.map(|times| q.saturating_mul(times)).into_iter().filter(|&m| m <= n).collect()
+        } else {
+            self.sizes.clone()
         };
         sizes.sort_unstable();
         sizes.dedup();

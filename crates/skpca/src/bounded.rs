@@ -29,10 +29,8 @@ fn exchange(hessian: &Mat<f64>, gradient: &[f64], x: &[f64]) -> Option<Vec<f64>>
         let go = newton(hessian, &slopes(hessian, gradient, &d), &free)?;
         free.iter().zip(go).for_each(|(&i, go)| d[i] = go);
         let slopes = slopes(hessian, gradient, &d);
-        let wrong = |i: &usize| match fixed[*i] {
-            true => slopes[*i] < -ROUNDING * gradient[*i].abs(),
-            false => x[*i] + d[*i] < 0.0,
-        };
+        let wrong =
+            |i: &usize| if fixed[*i] { slopes[*i] < -ROUNDING * gradient[*i].abs() } else { x[*i] + d[*i] < 0.0 };
         let conflicts: Vec<usize> = (0..n).filter(wrong).collect();
         if conflicts.is_empty() {
             return Some(d);

@@ -27,7 +27,7 @@ const DAMPING: f64 = 1e-11;
 const HALVINGS: usize = 40;
 
 /// What is to be solved.
-pub(crate) struct Problem<'a> {
+pub(crate) struct Lasso<'a> {
     /// `G`
     pub gram: MatRef<'a, f64>,
     /// `C`
@@ -62,7 +62,7 @@ pub(crate) fn gap(primal: f64, dual: f64) -> f64 {
 }
 
 /// All that follows from η.
-struct State {
+struct ActiveSet {
     sizes: Vec<f64>,
     /// Rows with η > 0 …
     active: Vec<usize>,
@@ -83,7 +83,7 @@ struct State {
     dual: f64,
 }
 
-impl State {
+impl ActiveSet {
     /// Multiply-adds to get here from η: a Cholesky factor, and the pulls on all rows.
     fn work(&self) -> f64 {
         let (m, w, q) = (self.active.len() as f64, self.sizes.len() as f64, self.pulls.ncols() as f64);
@@ -91,7 +91,7 @@ impl State {
     }
 }
 
-impl Problem<'_> {
+impl Lasso<'_> {
     /// Starts from `sizes` and stops at a relative gap of `tolerance`, or where rounding ends all progress.
     pub(crate) fn solve(&self, sizes: Vec<f64>, tolerance: f64, steps: usize) -> Answer {
         let mut state = self.state(sizes);
@@ -110,7 +110,7 @@ impl Problem<'_> {
         Answer { coefficients: state.coefficients, squared: state.squared, sizes: state.sizes, work }
     }
 
-    fn state(&self, sizes: Vec<f64>) -> State {
+    fn state(&self, sizes: Vec<f64>) -> ActiveSet {
         let (w, q) = (sizes.len(), self.correlations.ncols());
         let active: Vec<usize> = (0..w).filter(|&i| sizes[i] > 0.0).collect();
         let (l, a) = self.inner(&sizes, &active);
@@ -141,7 +141,7 @@ impl Problem<'_> {
         let (primal, dual) = bounds((inner - left).max(0.0), inner, self.penalty * norms, largest);
         let value = 0.5 * inner + 0.5 * self.penalty * sizes.iter().sum::<f64>();
         let squared = explained - left;
-        State { sizes, active, l, coefficients, squared, pulls, ratios, value, primal, dual }
+        ActiveSet { sizes, active, l, coefficients, squared, pulls, ratios, value, primal, dual }
     }
 
     /// The Cholesky factor of `μI + √η G √η` over the active rows, and their coefficients.
@@ -168,7 +168,7 @@ impl Problem<'_> {
     }
 
     /// One Newton step, shortened until it pays; nothing where none does.
-    fn step(&self, state: &State) -> Option<State> {
+    fn step(&self, state: &ActiveSet) -> Option<ActiveSet> {
         let wants = |i: &usize| state.sizes[*i] == 0.0 && state.ratios[*i] > 1.0 + ENTER;
         let mut enter: Vec<usize> = (0..state.sizes.len()).filter(wants).collect();
         enter.sort_by(|&i, &j| state.ratios[j].total_cmp(&state.ratios[i]).then(i.cmp(&j)));
@@ -189,7 +189,7 @@ impl Problem<'_> {
     }
 
     /// Over the rows `free`.
-    fn hessian(&self, state: &State, free: &[usize]) -> Mat<f64> {
+    fn hessian(&self, state: &ActiveSet, free: &[usize]) -> Mat<f64> {
         let (m, f) = (state.active.len(), free.len());
         let mut b =
             Mat::from_fn(m, f, |i, j| state.sizes[state.active[i]].sqrt() * self.gram[(state.active[i], free[j])]);
@@ -207,7 +207,7 @@ impl Problem<'_> {
 
     /// The longest of the steps d, d/2, d/4, … that lowers g as its slope promises, or narrows the gap where g has no
     /// more digits to tell.
-    fn search(&self, state: &State, free: &[usize], gradient: &[f64], d: &[f64]) -> Option<State> {
+    fn search(&self, state: &ActiveSet, free: &[usize], gradient: &[f64], d: &[f64]) -> Option<ActiveSet> {
         let slope: f64 = gradient.iter().zip(d).map(|(g, d)| g * d).sum();
         if slope >= 0.0 || !slope.is_finite() {
             return None;
@@ -249,7 +249,7 @@ mod tests {
         let largest = (0..w).map(|i| correlations.row(i).norm_l2()).fold(0.0, f64::max);
         let penalty = share * largest;
         let squared = y.squared_norm_l2();
-        let problem = Problem { gram: gram.as_ref(), correlations: correlations.as_ref(), squared, penalty };
+        let problem = Lasso { gram: gram.as_ref(), correlations: correlations.as_ref(), squared, penalty };
         let answer = problem.solve(vec![0.0; w], 1e-10, 200);
         let state = problem.state(answer.sizes.clone());
         let case = format!("w {w} q {q} width {width} share {share}");
@@ -295,7 +295,7 @@ mod tests {
     fn equal_rows_do_no_harm() {
         let gram = Mat::from_fn(4, 4, |_, _| 2.0);
         let correlations = Mat::from_fn(4, 1, |_, _| 3.0);
-        let problem = Problem { gram: gram.as_ref(), correlations: correlations.as_ref(), squared: 4.5, penalty: 1.0 };
+        let problem = Lasso { gram: gram.as_ref(), correlations: correlations.as_ref(), squared: 4.5, penalty: 1.0 };
         let answer = problem.solve(vec![0.0; 4], 1e-12, 100);
         // (3 − 1)/2 in all, however shared out.
         assert!((answer.coefficients.sum() - 1.0).abs() < 1e-9, "{}", answer.coefficients.sum());
@@ -308,7 +308,7 @@ mod tests {
         let correlations = dense::product(r.transpose(), y.as_ref());
         let at = |penalty, sizes| {
             let squared = y.squared_norm_l2();
-            let problem = Problem { gram: gram.as_ref(), correlations: correlations.as_ref(), squared, penalty };
+            let problem = Lasso { gram: gram.as_ref(), correlations: correlations.as_ref(), squared, penalty };
             problem.state(problem.solve(sizes, 1e-12, 200).sizes)
         };
         let first = at(1.0, vec![0.0; 50]);

@@ -217,9 +217,10 @@ fn every_method_can_be_stopped_whenever_it_looks() {
                 };
                 let stopped = |last: usize| {
                     let watch = Until { last, looks: AtomicUsize::new(0) };
-                    let model = match fit.labelled().unwrap() {
-                        true => fit.run_labelled(&points, &labels, None, &watch),
-                        false => fit.run(&points, None, &watch),
+                    let model = if fit.labelled().unwrap() {
+                        fit.run_labelled(&points, &labels, None, &watch)
+                    } else {
+                        fit.run(&points, None, &watch)
                     };
                     (model, watch.looks.into_inner())
                 };
@@ -489,9 +490,10 @@ fn permuting_the_rows_permutes_the_model() {
         let m = if drawn(0) == drawn(1) { 6 } else { n };
         let fit = fit_of(&method, &kernel, m);
         let before = run(&fit, &points).unwrap();
-        let after = match fit.labelled().unwrap() {
-            true => fit.run_labelled(&permuted.0, &permuted.1, None, &()),
-            false => fit.run(&permuted.0, None, &()),
+        let after = if fit.labelled().unwrap() {
+            fit.run_labelled(&permuted.0, &permuted.1, None, &())
+        } else {
+            fit.run(&permuted.0, None, &())
         };
         let (after, case) = (after.unwrap(), format!("{method} {kernel}"));
         let scores = [&before, &after].map(|model| model.score(&others, Precision::Double).unwrap());

@@ -53,10 +53,8 @@ static ALLOCATOR: Counting = Counting;
 fn peak(fit: &Fit, points: &Points, labels: &Labels) -> usize {
     let before = TAKEN.load(Ordering::Relaxed);
     MOST.store(before, Ordering::Relaxed);
-    let model = match fit.labelled().unwrap() {
-        true => fit.run_labelled(points, labels, None, &()),
-        false => fit.run(points, None, &()),
-    };
+    let model =
+        if fit.labelled().unwrap() { fit.run_labelled(points, labels, None, &()) } else { fit.run(points, None, &()) };
     model.unwrap_or_else(|error| panic!("{} {}: {error}", fit.method, fit.kernel));
     MOST.load(Ordering::Relaxed) - before
 }

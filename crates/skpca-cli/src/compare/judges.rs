@@ -111,10 +111,7 @@ impl<'a> Judges<'a> {
     pub fn measure(&self) -> Measure {
         let Some(classes) = self.data.classes.as_ref().filter(|_| self.count() > 0) else { return Measure::Nothing };
         let rare = |class: usize| classes.count(class) as f64 <= RARE * classes.of.len() as f64;
-        match classes.rarer().is_some_and(rare) && self.novel() > 0 {
-            true => Measure::Novelty,
-            false => Measure::Accuracy,
-        }
+        if classes.rarer().is_some_and(rare) && self.novel() > 0 { Measure::Novelty } else { Measure::Accuracy }
     }
 
     /// Rows that judge and are of the rarer class.

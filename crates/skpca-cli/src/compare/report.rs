@@ -151,9 +151,10 @@ fn print_cells(screen: &mut Screen, comparison: &Comparison) -> Result<(), Failu
     let lines = aligned(&rows, 2);
     screen.bold(&format!("  {}", lines[0]))?;
     for (line, cell) in lines[1..].iter().zip(&comparison.cells) {
-        match comparison.recommended.as_ref().is_some_and(|recommended| recommended.case == cell.case) {
-            true => screen.green(&format!("* {line}"))?,
-            false => screen.line(&format!("  {line}"))?,
+        if comparison.recommended.as_ref().is_some_and(|recommended| recommended.case == cell.case) {
+            screen.green(&format!("* {line}"))?
+        } else {
+            screen.line(&format!("  {line}"))?
         }
     }
     Ok(())
@@ -326,10 +327,7 @@ fn literal(spec: &Spec) -> String {
             other => other.to_string(),
         }
     }
-    match spec == &Spec::new(&spec.name) {
-        true => format!("{:?}", spec.name),
-        false => of(&spec.to_json()),
-    }
+    if spec == &Spec::new(&spec.name) { format!("{:?}", spec.name) } else { of(&spec.to_json()) }
 }
 
 /// `l21-50.skpca`, `greedy-fidelity-0.95.skpca`

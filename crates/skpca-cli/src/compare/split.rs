@@ -24,10 +24,7 @@ pub fn split(n: usize, share: f64, classes: Option<&[usize]>, seed: u64) -> Spli
         chosen.iter().for_each(|&i| judges[group[i]] = true);
     }
     let (held_out, fitted): (Vec<usize>, Vec<usize>) = (0..n).partition(|&row| judges[row]);
-    match fitted.len() < 2 {
-        true => Split { fitted: (0..n).collect(), held_out: Vec::new() },
-        false => Split { fitted, held_out },
-    }
+    if fitted.len() < 2 { Split { fitted: (0..n).collect(), held_out: Vec::new() } } else { Split { fitted, held_out } }
 }
 
 #[cfg(test)]

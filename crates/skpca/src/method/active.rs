@@ -22,7 +22,7 @@ const BLIND: f64 = 10.0;
 const POLISHES: usize = 5;
 
 /// S and Q.
-type Moments = (Mat<f64>, Mat<f64>);
+type PointMoments = (Mat<f64>, Mat<f64>);
 
 pub(super) fn unsolvable() -> Error {
     Error::Numerical { why: "the weights of the likelihood cannot be computed: is the noise too small?".into() }
@@ -66,13 +66,16 @@ impl Active {
 
     /// `S_ij` and `Q_ij`. `σ²C⁻¹f_a = Σ_b E_ba f_b`; column a of E is of `√W B⁻¹ √W⁻¹`, or of `I − √W B⁻¹ √W K/σ²` where
     /// the weight is zero.
-    fn moments(&self, weights: &[f64]) -> Result<Moments> {
+    fn moments(&self, weights: &[f64]) -> Result<PointMoments> {
         let m = weights.len();
         let roots: Vec<f64> = weights.iter().map(|w| w.sqrt()).collect();
         let l = root(&self.k, &roots, self.noise).ok_or_else(unsolvable)?;
-        let mut e = Mat::from_fn(m, m, |i, a| match weights[a] > 0.0 {
-            true => (if i == a { 1.0 } else { 0.0 }) / roots[a],
-            false => -roots[i] * self.k[(i, a)] / self.noise,
+        let mut e = Mat::from_fn(m, m, |i, a| {
+            if weights[a] > 0.0 {
+                (if i == a { 1.0 } else { 0.0 }) / roots[a]
+            } else {
+                -roots[i] * self.k[(i, a)] / self.noise
+            }
         });
         dense::solve_lower(l.as_ref(), e.as_mut());
         dense::solve_lower_transposed(l.as_ref(), e.as_mut());
@@ -131,21 +134,30 @@ impl Active {
     }
 
     /// ρ
-    fn ratio(&self, (s, q): &Moments, i: usize) -> f64 {
+    fn ratio(&self, (s, q): &PointMoments, i: usize) -> f64 {
         q[(i, i)] / (self.n * s[(i, i)])
     }
 
     /// The largest |ρ − 1|, or ρ − 1 where there is no weight.
-    fn violation(&self, moments: &Moments, weights: &[f64]) -> f64 {
-        let off = |i: usize| match weights[i] > 0.0 {
-            true => (self.ratio(moments, i) - 1.0).abs(),
-            false => (self.ratio(moments, i) - 1.0).max(0.0),
+    fn violation(&self, moments: &PointMoments, weights: &[f64]) -> f64 {
+        let off = |i: usize| {
+            if weights[i] > 0.0 {
+                (self.ratio(moments, i) - 1.0).abs()
+            } else {
+                (self.ratio(moments, i) - 1.0).max(0.0)
+            }
         };
         (0..weights.len()).map(off).fold(0.0, f64::max)
     }
 
     /// The longest of the steps 1, ½, ¼, … that raises L as its slope promises; nothing if none does.
-    fn climbed(&self, step: &Step, weights: &[f64], likelihood: f64, rounding: f64) -> Result<Option<(Vec<f64>, f64)>> {
+    fn climbed(
+        &self,
+        step: &NewtonStep,
+        weights: &[f64],
+        likelihood: f64,
+        rounding: f64,
+    ) -> Result<Option<(Vec<f64>, f64)>> {
         for halvings in 0..HALVINGS {
             let t = 0.5_f64.powi(halvings as i32);
             let next = step.moved(weights, t);
@@ -161,7 +173,13 @@ impl Active {
     }
 
     /// The whole step where L does not fall below `least` and, if asked for, ρ comes nearer to 1 than `off`.
-    fn polished(&self, step: &Step, weights: &[f64], least: f64, off: Option<f64>) -> Result<Option<(Vec<f64>, f64)>> {
+    fn polished(
+        &self,
+        step: &NewtonStep,
+        weights: &[f64],
+        least: f64,
+        off: Option<f64>,
+    ) -> Result<Option<(Vec<f64>, f64)>> {
         let next = step.moved(weights, 1.0);
         let value = self.likelihood(&next)?;
         let nearer = match off {
@@ -172,7 +190,7 @@ impl Active {
     }
 
     /// The Newton step in θ.
-    fn step(&self, (s, q): &Moments, weights: &[f64]) -> Step {
+    fn step(&self, (s, q): &PointMoments, weights: &[f64]) -> NewtonStep {
         let m = weights.len();
         let gradient: Vec<f64> = (0..m).map(|i| 0.5 * (q[(i, i)] / s[(i, i)] - self.n)).collect();
         let hessian = Mat::from_fn(m, m, |i, j| {
@@ -187,7 +205,7 @@ impl Active {
             d.iter_mut().for_each(|d| *d *= LONGEST / longest);
         }
         let slope = gradient.iter().zip(&d).map(|(g, d)| g * d).sum();
-        Step { d, units: (0..m).map(|i| s[(i, i)]).collect(), slope }
+        NewtonStep { d, units: (0..m).map(|i| s[(i, i)]).collect(), slope }
     }
 
     /// Without the points that would be best at zero if the others stayed; nothing if L would fall.
@@ -204,7 +222,7 @@ impl Active {
 }
 
 /// A step in θ.
-struct Step {
+struct NewtonStep {
     d: Vec<f64>,
     /// S of each point: θ = log(w + c) with w + c = 1/S.
     units: Vec<f64>,
@@ -212,7 +230,7 @@ struct Step {
     slope: f64,
 }
 
-impl Step {
+impl NewtonStep {
     /// The weights after `t` of the step; none falls below zero.
     fn moved(&self, weights: &[f64], t: f64) -> Vec<f64> {
         let each = |((w, d), s): ((&f64, &f64), &f64)| {

@@ -26,7 +26,7 @@ use super::space::{Atoms, Space, Vectors};
 use super::twins::Twins;
 use crate::dense;
 use crate::error::Result;
-use crate::lasso::{self, Problem};
+use crate::lasso::{self, Lasso};
 use crate::watch::{Watch, check};
 
 /// What a coefficient costs.
@@ -116,7 +116,7 @@ const ALIKE: f64 = 0.95;
 
 /// A minimum, or where the search for it ended.
 #[derive(Clone)]
-pub(super) struct State {
+pub(super) struct Minimum {
     /// Orthonormal.
     pub p: Vectors,
     /// w × q over the working set.
@@ -136,7 +136,7 @@ pub(super) struct State {
 }
 
 /// What a look at the rows outside the working set has shown.
-struct Look {
+struct Screening {
     /// Rows that would lower the objective, those that pull most first.
     first: Vec<usize>,
     /// How much each row looked at pulls, as a share of the penalty; zero for the working set.
@@ -196,7 +196,7 @@ struct Coefficients {
 }
 
 /// Where an alternation on a working set has ended.
-struct Settled {
+struct Alternated {
     p: Vectors,
     sizes: Vec<Vec<f64>>,
     rounds: usize,
@@ -249,13 +249,13 @@ impl<'a> Alternation<'a> {
 
     /// Minimises at `penalties`, one a group of columns, with P from `start`; coefficients found before, at other
     /// penalties, are a good start too.
-    pub(super) fn solve(&mut self, start: &Vectors, penalties: &[f64], warm: Option<&State>) -> Result<State> {
+    pub(super) fn solve(&mut self, start: &Vectors, penalties: &[f64], warm: Option<&Minimum>) -> Result<Minimum> {
         let rough = self.rough(start, penalties, warm)?;
         self.finish(rough, penalties)
     }
 
     /// The same until P has nearly settled and few rows are missing: enough to see how many will be in use.
-    pub(super) fn rough(&mut self, start: &Vectors, penalties: &[f64], warm: Option<&State>) -> Result<State> {
+    pub(super) fn rough(&mut self, start: &Vectors, penalties: &[f64], warm: Option<&Minimum>) -> Result<Minimum> {
         let mut sizes =
             warm.map_or_else(|| vec![Vec::new(); self.groups(start.count()).len()], |state| state.sizes.clone());
         let tight = self.effort(0);
@@ -280,7 +280,7 @@ impl<'a> Alternation<'a> {
     }
 
     /// From a rough minimum to the minimum.
-    pub(super) fn finish(&mut self, rough: State, penalties: &[f64]) -> Result<State> {
+    pub(super) fn finish(&mut self, rough: Minimum, penalties: &[f64]) -> Result<Minimum> {
         if rough.finished {
             return Ok(rough);
         }
@@ -300,7 +300,7 @@ impl<'a> Alternation<'a> {
         Effort { rounds, moved: gap.sqrt(), change: 0.1 * gap, gap, certified: true, work }
     }
 
-    fn once(&mut self, start: &Vectors, penalties: &[f64], sizes: &[Vec<f64>], effort: Effort) -> Result<State> {
+    fn once(&mut self, start: &Vectors, penalties: &[f64], sizes: &[Vec<f64>], effort: Effort) -> Result<Minimum> {
         if effort.rounds == 0 || self.atoms.rows.is_empty() {
             // A P that is fixed, or that nothing moves, has settled; rounds that are used up are another matter.
             let settled = self.scheme.rounds == 0 || self.atoms.rows.is_empty();
@@ -309,9 +309,10 @@ impl<'a> Alternation<'a> {
         let images = Images::of(self.space, &self.atoms, self.images.take());
         let reach = Reach::new(self.space, &images, start);
         let own = reach.start();
-        let Settled { p, sizes, rounds, settled } = match self.scheme.sequential {
-            true => self.one_by_one(&reach, &own, penalties, sizes, effort)?,
-            false => self.alternate(&reach, &own, &own.columns(0..0), penalties, sizes, effort)?,
+        let Alternated { p, sizes, rounds, settled } = if self.scheme.sequential {
+            self.one_by_one(&reach, &own, penalties, sizes, effort)?
+        } else {
+            self.alternate(&reach, &own, &own.columns(0..0), penalties, sizes, effort)?
         };
         let p = reach.outside(&p);
         self.images = Some(images);
@@ -328,7 +329,7 @@ impl<'a> Alternation<'a> {
         penalties: &[f64],
         mut sizes: Vec<Vec<f64>>,
         mut effort: Effort,
-    ) -> Result<State> {
+    ) -> Result<Minimum> {
         let mut p = start.clone();
         let mut taken = 0;
         for pass in 1.. {
@@ -354,7 +355,7 @@ impl<'a> Alternation<'a> {
 
     /// Rows that should join, none if the state is good enough: first among those near, then, if it has to be certified or
     /// none are known to be near, among all. The gap of a certified state is over all rows.
-    fn look(&mut self, state: &mut State, penalties: &[f64], effort: Effort) -> Vec<usize> {
+    fn look(&mut self, state: &mut Minimum, penalties: &[f64], effort: Effort) -> Vec<usize> {
         if let Some(near) = &self.near {
             let outside = self.certify(state, penalties, Some(near)).first;
             if state.gap > effort.gap && !outside.is_empty() {
@@ -364,7 +365,7 @@ impl<'a> Alternation<'a> {
                 return Vec::new();
             }
         }
-        let Look { first, ratios } = self.certify(state, penalties, None);
+        let Screening { first, ratios } = self.certify(state, penalties, None);
         self.near = (ratios.len() > 2 * NEAREST).then(|| self.space.atoms(nearest(&ratios)));
         if state.gap <= effort.gap { Vec::new() } else { first }
     }
@@ -385,8 +386,8 @@ impl<'a> Alternation<'a> {
         penalties: &[f64],
         sizes: &[Vec<f64>],
         effort: Effort,
-    ) -> Result<Settled> {
-        let mut all = Settled { p: start.columns(0..0), sizes: Vec::new(), rounds: 0, settled: true };
+    ) -> Result<Alternated> {
+        let mut all = Alternated { p: start.columns(0..0), sizes: Vec::new(), rounds: 0, settled: true };
         for k in 0..start.count() {
             let column = start.columns(k..k + 1);
             let own = polar(&column, &column, &all.p, &|i| reach.direction(i))?.0;
@@ -408,7 +409,7 @@ impl<'a> Alternation<'a> {
         penalties: &[f64],
         sizes: &[Vec<f64>],
         effort: Effort,
-    ) -> Result<Settled> {
+    ) -> Result<Alternated> {
         let tight = 1e-2 * self.scheme.gap;
         let (mut p, mut previous) = (start.clone(), start.clone());
         let mut sizes = sizes.to_vec();
@@ -419,12 +420,11 @@ impl<'a> Alternation<'a> {
             taken += 1;
             self.spent.set(self.spent.get() + polar_work(reach, p.count()));
             check(self.watch, "alternation", taken as f64 / effort.rounds as f64)?;
-            let ahead = match momentum > 0.0 {
-                true => {
-                    let further = p.plus(momentum / (momentum + 3.0), &p.plus(-1.0, &previous));
-                    polar(&further, &p, before, &directions)?.0
-                }
-                false => p.clone(),
+            let ahead = if momentum > 0.0 {
+                let further = p.plus(momentum / (momentum + 3.0), &p.plus(-1.0, &previous));
+                polar(&further, &p, before, &directions)?.0
+            } else {
+                p.clone()
             };
             let step = self.coefficients(reach.along(&ahead), penalties, &sizes, tight);
             let (next, nuclear) = polar(&reach.image(step.a.as_ref()), &ahead, before, &directions)?;
@@ -438,16 +438,16 @@ impl<'a> Alternation<'a> {
             (previous, p, sizes, best) = (p, next, step.sizes, objective);
             momentum += 1.0;
         }
-        Ok(Settled { p, sizes, rounds: taken, settled })
+        Ok(Alternated { p, sizes, rounds: taken, settled })
     }
 
     /// A last A-step.
-    fn state(&self, p: Vectors, penalties: &[f64], sizes: &[Vec<f64>], rounds: usize, converged: bool) -> State {
+    fn state(&self, p: Vectors, penalties: &[f64], sizes: &[Vec<f64>], rounds: usize, converged: bool) -> Minimum {
         let (c, squares) = self.space.along(&self.atoms, &p);
         let Coefficients { a, sizes, without_p } =
             self.coefficients((c.clone(), squares), penalties, sizes, 0.1 * self.scheme.gap);
         let objective = without_p - inner(&a, &c);
-        State { p, a, objective, gap: f64::INFINITY, rounds, converged, penalty: penalties[0], finished: true, sizes }
+        Minimum { p, a, objective, gap: f64::INFINITY, rounds, converged, penalty: penalties[0], finished: true, sizes }
     }
 
     /// `V = FᵀA`
@@ -467,13 +467,14 @@ impl<'a> Alternation<'a> {
         let answer = |g: usize| {
             let squared = squares[groups[g].clone()].iter().sum();
             let correlations = c.as_ref().subcols(groups[g].start, groups[g].len());
-            let problem = Problem { gram, correlations, squared, penalty: penalties[g] };
+            let problem = Lasso { gram, correlations, squared, penalty: penalties[g] };
             problem.solve(sizes[g].clone(), tolerance, STEPS)
         };
         // Waking the threads takes as long as some of these problems.
-        let answers: Vec<lasso::Answer> = match groups.len() == 1 || self.atoms.rows.len() < SMALL {
-            true => (0..groups.len()).map(answer).collect(),
-            false => (0..groups.len()).into_par_iter().map(answer).collect(),
+        let answers: Vec<lasso::Answer> = if groups.len() == 1 || self.atoms.rows.len() < SMALL {
+            (0..groups.len()).map(answer).collect()
+        } else {
+            (0..groups.len()).into_par_iter().map(answer).collect()
         };
         self.spent.set(self.spent.get() + answers.iter().map(|answer| answer.work).sum::<f64>());
         let mut a = Mat::zeros(self.atoms.rows.len(), c.ncols());
@@ -496,7 +497,7 @@ impl<'a> Alternation<'a> {
     }
 
     /// Sets the gap over all rows, or over the working set and those `near` it.
-    fn certify(&self, state: &mut State, penalties: &[f64], near: Option<&Atoms>) -> Look {
+    fn certify(&self, state: &mut Minimum, penalties: &[f64], near: Option<&Atoms>) -> Screening {
         let (p, a) = (&state.p, &state.a);
         let v = self.combination(a);
         let left = self.space.scatter(&p.plus(-1.0, &v));
@@ -540,7 +541,7 @@ impl<'a> Alternation<'a> {
         };
         let mut first: Vec<usize> = (0..ratios.len()).filter(|&i| ratios[i] > 1.0 + 1e-10).collect();
         first.sort_by(|&i, &j| ratios[j].total_cmp(&ratios[i]).then(i.cmp(&j)));
-        Look { first: first.into_iter().map(|i| near.map_or(i, |near| near.rows[i])).collect(), ratios }
+        Screening { first: first.into_iter().map(|i| near.map_or(i, |near| near.rows[i])).collect(), ratios }
     }
 
     /// `‖⟨φ_i, y⟩‖ / penalty`, a group of columns, for every row, row after row.

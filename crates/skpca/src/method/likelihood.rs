@@ -19,7 +19,7 @@ use super::active::root;
 use super::parameters::{BY_TARGET, RANK, REFIT};
 use super::search::{Found, search, until_held};
 use super::shared::Principal;
-use super::weights::{self, NEAREST, Over, State};
+use super::weights::{self, NEAREST, Over, WeightState};
 use super::{Capabilities, Entry, Method, Size, Solution, Support, Target, Task, usual_rank};
 use crate::dense;
 use crate::density::Density;
@@ -107,8 +107,8 @@ impl Method for Likelihood {
         let Principal { factor, values } = &*principal;
         let captured = values.iter().take(task.q).sum();
         let t = dense::diagonal(values);
-        let problem = weights::Problem::new(factor, values, task.watch);
-        Path { method: self, task, factor, t, captured, problem }.run()
+        let problem = weights::WeightProblem::new(factor, values, task.watch);
+        NoisePath { method: self, task, factor, t, captured, problem }.run()
     }
 
     fn memory(&self, size: &Size) -> usize {
@@ -122,17 +122,17 @@ impl Method for Likelihood {
 }
 
 /// Values of σ² tried on one factor, each starting from what another found.
-struct Path<'a> {
+struct NoisePath<'a> {
     method: &'a Likelihood,
     task: &'a Task<'a>,
     factor: &'a Factor,
     t: Mat<f64>,
     /// What exact kernel PCA captures, as the factor sees it.
     captured: f64,
-    problem: weights::Problem<'a>,
+    problem: weights::WeightProblem<'a>,
 }
 
-impl Path<'_> {
+impl NoisePath<'_> {
     fn run(&self) -> Result<Solution> {
         let most = self.problem.largest_noise();
         match (self.method.noise, self.task.aim()) {
@@ -173,8 +173,8 @@ impl Path<'_> {
     }
 
     /// Values of σ² on both sides of `m` points.
-    fn counted(&self, over: Over, m: usize, most: f64) -> Result<Found<State>> {
-        let solve = |noise: f64, warm: Option<&State>| {
+    fn counted(&self, over: Over, m: usize, most: f64) -> Result<Found<WeightState>> {
+        let solve = |noise: f64, warm: Option<&WeightState>| {
             let state = self.problem.maximise_over(over, noise, warm)?;
             let count = state.rows.len() as f64;
             Ok(Some((state, count)))
@@ -184,7 +184,7 @@ impl Path<'_> {
 
     /// The smallest support that holds the fidelity, on the factor first, then on the data.
     fn with_fidelity(&self, fidelity: f64, most: f64) -> Result<Solution> {
-        let solve = |noise: f64, warm: Option<&State>| {
+        let solve = |noise: f64, warm: Option<&WeightState>| {
             let state = self.problem.maximise(noise, warm)?;
             let share = if state.rows.len() > MOST { f64::INFINITY } else { self.share(&state)? };
             Ok(Some((state, share)))
@@ -198,16 +198,16 @@ impl Path<'_> {
             (None, None) => unreachable!("a search tries at least one value"),
         };
         let mut nudges = 0..NUDGES;
-        let next = |(noise, state): (f64, State)| {
+        let next = |(noise, state): (f64, WeightState)| {
             let nudged = |_| Ok((NUDGE * noise, self.problem.maximise(NUDGE * noise, Some(&state))?));
             nudges.next().map(nudged).transpose()
         };
-        let solved = |(noise, state): &(f64, State)| self.solution(*noise, state.clone());
+        let solved = |(noise, state): &(f64, WeightState)| self.solution(*noise, state.clone());
         until_held(self.task, fidelity, first, solved, next)
     }
 
     /// Fidelity as the factor sees it.
-    fn share(&self, state: &State) -> Result<f64> {
+    fn share(&self, state: &WeightState) -> Result<f64> {
         if state.rows.is_empty() {
             return Ok(0.0);
         }
@@ -216,12 +216,12 @@ impl Path<'_> {
         Ok(self.factor.captured(&self.t, &state.rows, own, self.task.q)? / self.captured)
     }
 
-    fn kernel_values(&self, state: &State) -> Result<Mat<f64>> {
+    fn kernel_values(&self, state: &WeightState) -> Result<Mat<f64>> {
         Ok(gram(self.task.kernel, &self.task.rows.gather(&state.rows)?))
     }
 
     /// The leading principal axes of C, P, unless the best components are wanted.
-    fn own(&self, k: &Mat<f64>, state: &State) -> Result<Option<Mat<f64>>> {
+    fn own(&self, k: &Mat<f64>, state: &WeightState) -> Result<Option<Mat<f64>>> {
         if self.method.refit {
             return Ok(None);
         }
@@ -232,7 +232,7 @@ impl Path<'_> {
         Ok(Some(Mat::from_fn(m, count, |i, j| roots[i] * vectors[(i, j)] / values[j].sqrt())))
     }
 
-    fn solution(&self, noise: f64, state: State) -> Result<Solution> {
+    fn solution(&self, noise: f64, state: WeightState) -> Result<Solution> {
         let task = self.task;
         let k = self.kernel_values(&state)?;
         let own = self.own(&k, &state)?;
@@ -258,7 +258,7 @@ impl Path<'_> {
 /// The weights are those of the factor, the kernel values exact: with a factor of low rank the two differ a little.
 ///
 /// `C⁻¹ = (I − Σ_j φ_j φ_jᵀ)/σ²` with φ_j expanded over the points that were kept, and `log|C/σ²|`.
-fn density(k: &Mat<f64>, state: &State, noise: f64, dimension: usize, expansion: &Expansion) -> Result<Density> {
+fn density(k: &Mat<f64>, state: &WeightState, noise: f64, dimension: usize, expansion: &Expansion) -> Result<Density> {
     let failed = || Error::Numerical { why: "the covariance of the model is not positive definite".into() };
     let m = state.rows.len();
     let roots: Vec<f64> = state.weights.iter().map(|w| w.sqrt()).collect();

@@ -10,7 +10,7 @@
 use faer::Mat;
 use serde_json::Value;
 
-use super::alternation::{Alternation, Ridge, Scheme, Shape, State};
+use super::alternation::{Alternation, Minimum, Ridge, Scheme, Shape};
 use super::parameters::BY_TARGET;
 use super::search::{Found, TRIALS, search};
 use super::space::{FactorSpace, KernelSpace, Space, Vectors};
@@ -153,9 +153,10 @@ impl Regression {
 }
 
 fn refuse_both(name: &'static str, value: f64, other: bool) -> Result<()> {
-    match other {
-        true => Err(Error::parameter(name, value, "this or the other parameters of the penalty, not both")),
-        false => Ok(()),
+    if other {
+        Err(Error::parameter(name, value, "this or the other parameters of the penalty, not both"))
+    } else {
+        Ok(())
     }
 }
 
@@ -176,7 +177,7 @@ impl Method for Regression {
 
 impl Regression {
     /// What `job` makes of the penalties of a task.
-    fn along<R>(&self, task: &Task, job: impl FnOnce(&mut Path) -> Result<R>) -> Result<R> {
+    fn along<R>(&self, task: &Task, job: impl FnOnce(&mut PenaltyPath) -> Result<R>) -> Result<R> {
         let rank = usual_rank(self.rank, task.n(), task.target);
         if let Some(space) = KernelSpace::of(task, rank)? {
             let (values, vectors) = space.leading(task)?;
@@ -196,7 +197,7 @@ impl Regression {
         space: &'a dyn Space,
         values: Vec<f64>,
         vectors: Vectors,
-    ) -> Result<Path<'a>> {
+    ) -> Result<PenaltyPath<'a>> {
         let ridge = self.ridge.unwrap_or_else(|| match self.kind {
             Kind::ElasticNet => RIDGE_SHARE * values[0] * space.trace() / space.n() as f64,
             _ => RIDGE_SHARE * values[0],
@@ -211,7 +212,7 @@ impl Regression {
         let twins = (self.kind == Kind::ElasticNet).then(|| Ok(Twins::of(task.rows.whole()?))).transpose()?;
         let alternation = Alternation::new(space, scheme, twins, task.watch);
         let captured = values.iter().sum();
-        Ok(Path { method: self, task, space, start: vectors, captured, ridge, alternation, stopped: false })
+        Ok(PenaltyPath { method: self, task, space, start: vectors, captured, ridge, alternation, stopped: false })
     }
 
     /// What the user calls the penalty is twice ours for the elastic net: Das's objective is twice ours.
@@ -221,7 +222,7 @@ impl Regression {
 }
 
 /// Penalties tried on one factor, each starting from what the others found.
-struct Path<'a> {
+struct PenaltyPath<'a> {
     method: &'a Regression,
     task: &'a Task<'a>,
     space: &'a dyn Space,
@@ -278,7 +279,7 @@ pub(crate) fn steps(spec: &Spec, task: &Task, shares: &[f64]) -> Result<Vec<Step
                 "numbers above 0 that leave a penalty finite",
             ));
         }
-        let mut last: Option<State> = None;
+        let mut last: Option<Minimum> = None;
         let step = |share: &f64| {
             let penalties = vec![share * most; path.groups()];
             let start = last.as_ref().map_or(&path.start, |state| &state.p);
@@ -292,7 +293,7 @@ pub(crate) fn steps(spec: &Spec, task: &Task, shares: &[f64]) -> Result<Vec<Step
     })
 }
 
-impl Path<'_> {
+impl PenaltyPath<'_> {
     fn run(&mut self) -> Result<Solution> {
         let most = self.alternation.largest_penalty(&self.start);
         if !most.is_finite() {
@@ -364,7 +365,7 @@ impl Path<'_> {
         Ok(Candidate { rows, a, penalties: vec![0.0], report })
     }
 
-    fn candidate(&self, state: &State, penalties: Vec<f64>) -> Candidate {
+    fn candidate(&self, state: &Minimum, penalties: Vec<f64>) -> Candidate {
         let mut used = self.alternation.used(&state.a);
         used.sort_by_key(|&w| self.alternation.atoms.rows[w]);
         let alive: Vec<usize> = (0..state.a.ncols()).filter(|&k| state.a.col(k).iter().any(|v| *v != 0.0)).collect();
@@ -392,7 +393,7 @@ impl Path<'_> {
         if m >= self.space.rank() {
             return self.unpenalised();
         }
-        let count = |path: &Self, state: &State| Ok(path.alternation.used(&state.a).len() as f64);
+        let count = |path: &Self, state: &Minimum| Ok(path.alternation.used(&state.a).len() as f64);
         let done = |count: f64| count == m as f64;
         let far = |count: f64| count < m as f64 / FAR || count > m as f64 * FAR;
         // Supports may jump at the largest penalty: the first is just below it.
@@ -416,7 +417,7 @@ impl Path<'_> {
 
     /// Where the support jumps over `m` from one local minimum to another, the denser one is followed to larger
     /// penalties until it has `m` points or fewer; nothing if it ends with no more than `least`.
-    fn thinned(&mut self, dense: (f64, State), least: usize, m: usize) -> Result<Option<(f64, State)>> {
+    fn thinned(&mut self, dense: (f64, Minimum), least: usize, m: usize) -> Result<Option<(f64, Minimum)>> {
         let (mut penalty, mut state) = dense;
         // Steps grow while they change nothing; one that leaves too little is taken back, and then they shrink.
         let (mut nudges, mut shrinking) = (1.0, false);
@@ -451,7 +452,7 @@ impl Path<'_> {
             return self.expanded(self.unpenalised()?);
         }
         let rank = self.space.rank();
-        let measure = |path: &Self, state: &State| {
+        let measure = |path: &Self, state: &Minimum| {
             let share = path.share(state)?;
             // As many points as without a penalty, and still too little: smaller penalties select no fewer.
             let end = share < fidelity && path.alternation.used(&state.a).len() >= rank;
@@ -479,7 +480,7 @@ impl Path<'_> {
     }
 
     /// Fidelity as the factor sees it.
-    fn share(&self, state: &State) -> Result<f64> {
+    fn share(&self, state: &Minimum) -> Result<f64> {
         let used = self.alternation.used(&state.a);
         if used.is_empty() {
             return Ok(0.0);
@@ -496,20 +497,20 @@ impl Path<'_> {
         &mut self,
         most: f64,
         wanted: f64,
-        measure: impl Fn(&Self, &State) -> Result<f64>,
+        measure: impl Fn(&Self, &Minimum) -> Result<f64>,
         far: impl Fn(f64) -> bool,
         done: impl Fn(f64) -> bool,
-    ) -> Result<Found<State>> {
+    ) -> Result<Found<Minimum>> {
         let groups = self.groups();
         self.alternation.limit();
         let mut stopped = false;
-        let solve = |penalty: f64, warm: Option<&State>| {
+        let solve = |penalty: f64, warm: Option<&Minimum>| {
             if self.alternation.exhausted() {
                 stopped = true;
                 return Ok(None);
             }
             let penalties = vec![penalty; groups];
-            let close = |state: &&State| (state.penalty / penalty).max(penalty / state.penalty) < CLOSE;
+            let close = |state: &&Minimum| (state.penalty / penalty).max(penalty / state.penalty) < CLOSE;
             let start = warm.filter(close).map_or(&self.start, |state| &state.p);
             let rough = self.alternation.rough(start, &penalties, warm)?;
             if far(measure(self, &rough)?) {

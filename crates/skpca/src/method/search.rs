@@ -54,9 +54,10 @@ pub(super) fn search<S>(
             solved => solved?,
         };
         let Some((state, measured)) = solved else { break };
-        match measured < wanted {
-            true => (sparse, found.sparse) = ((value, measured), Some((value, state))),
-            false => (dense, found.dense) = (Some((value, measured)), Some((value, state))),
+        if measured < wanted {
+            (sparse, found.sparse) = ((value, measured), Some((value, state)))
+        } else {
+            (dense, found.dense) = (Some((value, measured)), Some((value, state)))
         }
         if done(measured) || dense.is_some_and(|dense| sparse.0 / dense.0 < 1.0 + tight) {
             break;

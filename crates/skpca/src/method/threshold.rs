@@ -60,7 +60,7 @@ impl Method for Threshold {
             let offset: f64 = mean.iter().enumerate().map(|(i, m)| m * pairs.vectors[(i, k)]).sum();
             a.col_mut(k).iter_mut().for_each(|a| *a = (*a - offset) / value);
         }
-        let choice = Choice { task, refit: self.refit, order: largest_first(&a), a };
+        let choice = Truncation { task, refit: self.refit, order: largest_first(&a), a };
         let keep = match (self.keep, task.aim()) {
             (Some(keep), _) => keep.min(n),
             (None, Target::Support(m)) => choice.last(|keep| Ok(choice.rows(keep).len() <= m))?.ok_or_else(|| {
@@ -91,7 +91,7 @@ fn rank(n: usize) -> usize {
 }
 
 /// Kernel PCA's coefficients, and how many of each component to keep.
-struct Choice<'a> {
+struct Truncation<'a> {
     task: &'a Task<'a>,
     refit: bool,
     a: Mat<f64>,
@@ -99,7 +99,7 @@ struct Choice<'a> {
     order: Vec<Vec<usize>>,
 }
 
-impl Choice<'_> {
+impl Truncation<'_> {
     /// The union of the rows kept, increasing.
     fn rows(&self, keep: usize) -> Vec<usize> {
         let mut rows: Vec<usize> = self.order.iter().flat_map(|order| order[..keep].iter().copied()).collect();

@@ -47,7 +47,7 @@ const EQUAL: f64 = 1.0 - 1e-10;
 
 /// A maximum, or where the search for it ended.
 #[derive(Clone, Debug, Default)]
-pub(super) struct State {
+pub(super) struct WeightState {
     /// Rows with a positive weight, increasing, …
     pub rows: Vec<usize>,
     /// … and their weights.
@@ -72,7 +72,7 @@ pub(super) enum Over {
 }
 
 /// The points and their second moment.
-pub(super) struct Problem<'a> {
+pub(super) struct WeightProblem<'a> {
     /// Rows in coordinates where T is diagonal.
     factor: &'a Factor,
     /// The diagonal of T.
@@ -92,14 +92,14 @@ struct Near {
 }
 
 /// Points that may join, and what is known of them.
-struct Look {
+struct Candidates {
     /// Nothing if they are all there are.
     near: Option<Arc<Near>>,
     s: Vec<f64>,
     q: Vec<f64>,
 }
 
-impl Look {
+impl Candidates {
     fn row(&self, i: usize) -> usize {
         self.near.as_ref().map_or(i, |near| near.rows[i])
     }
@@ -109,8 +109,8 @@ impl Look {
     }
 }
 
-impl<'a> Problem<'a> {
-    pub(super) fn new(factor: &'a Factor, values: &'a [f64], watch: &'a dyn Watch) -> Problem<'a> {
+impl<'a> WeightProblem<'a> {
+    pub(super) fn new(factor: &'a Factor, values: &'a [f64], watch: &'a dyn Watch) -> WeightProblem<'a> {
         let lengths = blocks::map(factor.n(), |rows| {
             let mut sums = vec![0.0; rows.len()];
             let add = |column: faer::ColRef<f64>| {
@@ -119,7 +119,7 @@ impl<'a> Problem<'a> {
             factor.block(&rows).col_iter().for_each(add);
             sums
         });
-        Problem { factor, values, lengths: lengths.concat(), watch }
+        WeightProblem { factor, values, lengths: lengths.concat(), watch }
     }
 
     /// The largest useful σ²: from there on no weight is positive.
@@ -140,7 +140,7 @@ impl<'a> Problem<'a> {
     }
 
     /// Maximises at σ² = `noise`, from weights found at another.
-    pub(super) fn maximise(&self, noise: f64, start: Option<&State>) -> Result<State> {
+    pub(super) fn maximise(&self, noise: f64, start: Option<&WeightState>) -> Result<WeightState> {
         self.maximise_over(Over::All, noise, start)
     }
 
@@ -150,7 +150,7 @@ impl<'a> Problem<'a> {
     }
 
     /// Maximises over the points that were not far from joining, or over all.
-    pub(super) fn maximise_over(&self, over: Over, noise: f64, start: Option<&State>) -> Result<State> {
+    pub(super) fn maximise_over(&self, over: Over, noise: f64, start: Option<&WeightState>) -> Result<WeightState> {
         let mut state = start.cloned().unwrap_or_default();
         state.violation = f64::INFINITY;
         let mut tolerance = LOOSE;
@@ -206,13 +206,13 @@ impl<'a> Problem<'a> {
     }
 
     /// How far L can be wrong.
-    fn rounding(&self, state: &State, noise: f64) -> f64 {
+    fn rounding(&self, state: &WeightState, noise: f64) -> f64 {
         let trace: f64 = self.values.iter().sum();
         10.0 * state.rows.len().max(50) as f64 * f64::EPSILON * (trace / noise + state.likelihood.abs())
     }
 
     /// Newton on the active weights; those that end at zero leave.
-    fn settle(&self, state: &mut State, noise: f64, tolerance: f64) -> Result<()> {
+    fn settle(&self, state: &mut WeightState, noise: f64, tolerance: f64) -> Result<()> {
         let f = self.factor.rows_of(&state.rows);
         let scaled = Mat::from_fn(f.nrows(), f.ncols(), |i, k| f[(i, k)] * self.values[k]);
         let active = Active {
@@ -232,7 +232,7 @@ impl<'a> Problem<'a> {
     }
 
     /// Z, r × m, with `C⁻¹ = (I − ZZᵀ/σ²)/σ²`.
-    fn spread(&self, state: &State, noise: f64) -> Result<Mat<f64>> {
+    fn spread(&self, state: &WeightState, noise: f64) -> Result<Mat<f64>> {
         let f = self.factor.rows_of(&state.rows);
         let roots: Vec<f64> = state.weights.iter().map(|w| w.sqrt()).collect();
         let mut z = Mat::from_fn(f.nrows(), f.ncols(), |i, k| roots[i] * f[(i, k)]);
@@ -242,7 +242,7 @@ impl<'a> Problem<'a> {
     }
 
     /// S and Q of the points given, or of all.
-    fn look(&self, near: Option<Arc<Near>>, z: MatRef<f64>, noise: f64) -> Look {
+    fn look(&self, near: Option<Arc<Near>>, z: MatRef<f64>, noise: f64) -> Candidates {
         let parts = match &near {
             None => blocks::map(self.factor.n(), |rows| {
                 self.ratios(self.factor.block(&rows), &self.lengths[rows], z, noise)
@@ -260,7 +260,7 @@ impl<'a> Problem<'a> {
             s.extend(more_s);
             q.extend(more_q);
         }
-        Look { near, s, q }
+        Candidates { near, s, q }
     }
 
     /// S and Q of rows `f` of these squared lengths.
@@ -282,12 +282,12 @@ impl<'a> Problem<'a> {
         (s, q)
     }
 
-    fn ratio(&self, look: &Look, i: usize) -> f64 {
+    fn ratio(&self, look: &Candidates, i: usize) -> f64 {
         if look.s[i] > 0.0 { look.q[i] / (self.factor.n() as f64 * look.s[i]) } else { 0.0 }
     }
 
     /// The largest ρ of a point that is not active.
-    fn largest_ratio(&self, look: &Look, state: &State) -> f64 {
+    fn largest_ratio(&self, look: &Candidates, state: &WeightState) -> f64 {
         let mut active = state.rows.iter().copied().peekable();
         let mut largest: f64 = 0.0;
         for i in 0..look.s.len() {
@@ -300,14 +300,14 @@ impl<'a> Problem<'a> {
         largest
     }
 
-    fn violation(&self, look: &Look, state: &State) -> f64 {
+    fn violation(&self, look: &Candidates, state: &WeightState) -> f64 {
         let places = state.rows.iter().filter_map(|&row| look.place(row));
         let active = places.map(|i| (self.ratio(look, i) - 1.0).abs());
         active.fold((self.largest_ratio(look, state) - 1.0).max(0.0), f64::max)
     }
 
     /// Of many points, leaves those that are likely to join.
-    fn keep_near(&self, look: &mut Look) {
+    fn keep_near(&self, look: &mut Candidates) {
         if look.s.len() <= 2 * NEAREST {
             return;
         }
@@ -318,7 +318,7 @@ impl<'a> Problem<'a> {
     }
 
     /// So many of the points looked at, those of the largest ρ: their places, and the points.
-    fn nearest(&self, look: &Look, count: usize) -> (Vec<usize>, Arc<Near>) {
+    fn nearest(&self, look: &Candidates, count: usize) -> (Vec<usize>, Arc<Near>) {
         let ratios: Vec<f64> = (0..look.s.len()).map(|i| self.ratio(look, i)).collect();
         let mut places: Vec<usize> = (0..ratios.len()).collect();
         places.select_nth_unstable_by(count, |&i, &j| ratios[j].total_cmp(&ratios[i]).then(i.cmp(&j)));
@@ -339,7 +339,7 @@ impl<'a> Problem<'a> {
 
     /// Points join one after the other, that of the largest gain first, each with its best weight; S and Q of the others
     /// follow. Tells whether any did.
-    fn join(&self, look: &mut Look, state: &mut State, z: Mat<f64>, noise: f64) -> bool {
+    fn join(&self, look: &mut Candidates, state: &mut WeightState, z: Mat<f64>, noise: f64) -> bool {
         let active = state.rows.len();
         let most = active.max(8);
         let mut closed = vec![false; look.s.len()];
@@ -370,7 +370,7 @@ impl<'a> Problem<'a> {
     }
 
     /// The largest gain of a point that is not `closed`, and which it is.
-    fn largest_gain(&self, look: &Look, closed: &[bool]) -> (f64, usize) {
+    fn largest_gain(&self, look: &Candidates, closed: &[bool]) -> (f64, usize) {
         let n = self.factor.n() as f64;
         let gain = |i: usize| {
             let ratio = if closed[i] { 0.0 } else { self.ratio(look, i) };
@@ -381,7 +381,7 @@ impl<'a> Problem<'a> {
 
     /// Point `i`, the row f, joins with a weight: C gains `w f fᵀ`, and S and Q follow by the rank-one formula
     /// `C⁻¹ − step C⁻¹f fᵀC⁻¹`.
-    fn admit(&self, model: &mut Grown, look: &mut Look, i: usize, f: Mat<f64>, weight: f64) {
+    fn admit(&self, model: &mut Grown, look: &mut Candidates, i: usize, f: Mat<f64>, weight: f64) {
         let (s, q) = (look.s[i], look.q[i]);
         let step = weight / (1.0 + weight * s);
         let u = model.solved(&f);
@@ -449,20 +449,20 @@ mod tests {
     use crate::points::Points;
     use crate::toys;
 
-    fn with_model(points: &Points, rank: usize, test: impl Fn(&Problem)) {
+    fn with_model(points: &Points, rank: usize, test: impl Fn(&WeightProblem)) {
         let kernel = kernel::build(&"rbf,gamma=4".parse().unwrap(), points, 0).unwrap();
         let factor = Factor::pivoted(&kernel, points, Stop { rank, residual: 0.0 }, 0, &()).unwrap();
         let (t, _) = factor.scatter(false, &()).unwrap();
         let (values, e) = dense::eigen(t.as_ref()).unwrap();
         let factor = factor.rotated(e.as_ref());
-        test(&Problem::new(&factor, &values, &()));
+        test(&WeightProblem::new(&factor, &values, &()));
     }
 
     #[test]
     fn every_step_climbs_and_what_joins_is_accounted_for() {
         with_model(&toys::parabola(0), 80, |model| {
             let noise = 0.02 * model.largest_noise();
-            let mut state = State::default();
+            let mut state = WeightState::default();
             let mut last = f64::NEG_INFINITY;
             for round in 0..12 {
                 model.settle(&mut state, noise, 1e-2).unwrap();
@@ -492,7 +492,8 @@ mod tests {
             for start in 0..3 {
                 let rows: Vec<usize> = (start..90).step_by(3).collect();
                 let weights = vec![1.0 / 30.0; rows.len()];
-                let warm = model.maximise(noise, Some(&State { rows, weights, ..State::default() })).unwrap();
+                let warm =
+                    model.maximise(noise, Some(&WeightState { rows, weights, ..WeightState::default() })).unwrap();
                 assert!(warm.violation < 1e-8, "{warm:?}");
                 assert!(
                     (warm.likelihood / cold.likelihood - 1.0).abs() < 1e-3,
