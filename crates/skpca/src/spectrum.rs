@@ -14,7 +14,7 @@ use crate::eigen::{Accuracy, top};
 use crate::error::{Error, Result};
 use crate::factor::{Factor, Stop};
 use crate::gram::{Arithmetic, Basis};
-use crate::kernel::Kernel;
+use crate::kernel::{Form, Kernel};
 use crate::kernel_matrix::{gram, trace};
 use crate::moments::Moments;
 use crate::points::Points;
@@ -31,6 +31,8 @@ const EMPTY: f64 = 1e-12;
 const ORTHONORMAL: f64 = 1e-8;
 /// … and kernel values to about this. What both say of `Σ a_i² k(z_i, z_i)` is in [`resolved`].
 const KERNEL_ROUNDING: f64 = 8.0 * f64::EPSILON;
+/// Exponents of a Gaussian that are still differences of squares.
+const FARTHEST: f64 = 1e6;
 /// A point is apart from others if this share of its squared length is outside their span.
 const APART: f64 = KERNEL_ROUNDING / ORTHONORMAL;
 /// A residual trace this far below zero (as a share of the trace) is not rounding: the kernel is not positive semi-definite.
@@ -79,18 +81,21 @@ pub(crate) struct Skeleton {
     l: Mat<f64>,
     /// Of the kernel matrix.
     condition: f64,
+    /// What the rounding of each point's kernel values is a share of.
+    units: Vec<f64>,
 }
 
 impl Skeleton {
     pub(crate) fn new(kernel: &Arc<dyn Kernel>, support: &Points<'static>, watch: &dyn Watch) -> Result<Skeleton> {
         let (kept, l) = independent(kernel, support, watch)?;
         let basis = Basis::new(kernel.clone(), support.select(&kept));
-        Ok(Skeleton { kept, basis, condition: condition(l.as_ref()), l })
+        let units = units(&basis, l.as_ref());
+        Ok(Skeleton { kept, basis, condition: condition(l.as_ref()), l, units })
     }
 
     /// The span over all rows; where there are `single` of them, 32 bits may do for the sum.
     pub(crate) fn span(&self, rows: &dyn Rows, center: bool, single: usize, watch: &dyn Watch) -> Result<Span> {
-        let Skeleton { kept, basis, l, condition } = self;
+        let Skeleton { kept, basis, l, condition, units } = self;
         let m = kept.len();
         let trace = trace(basis.kernel(), rows, watch)?;
         let n = rows.n() as f64;
@@ -124,12 +129,13 @@ impl Skeleton {
             mean.fill(0.0);
         }
         dense::mirror(&mut c);
-        Ok(Span { kept: kept.clone(), l: l.clone(), c, mean, residual_trace, trace, n: rows.n() })
+        let (kept, l, units) = (kept.clone(), l.clone(), units.clone());
+        Ok(Span { kept, l, units, c, mean, residual_trace, trace, n: rows.n() })
     }
 
     /// The span over the rows of a table with these moments, where the kernel is linear.
     pub(crate) fn linear_span(&self, moments: &Moments) -> Span {
-        let Skeleton { kept, l, .. } = self;
+        let Skeleton { kept, l, units, .. } = self;
         let axes = self.axes();
         let c = dense::product(axes.as_ref(), dense::product(moments.scatter.as_ref(), axes.transpose()).as_ref());
         let mean = MatRef::from_column_major_slice(&moments.mean, moments.mean.len(), 1);
@@ -137,7 +143,8 @@ impl Skeleton {
         let held = dense::trace(&c) + moments.n as f64 * mean.squared_norm_l2();
         let residual_trace = (moments.trace - held).max(0.0);
         let (trace, n) = (moments.trace, moments.n);
-        let mut span = Span { kept: kept.clone(), l: l.clone(), c, mean, residual_trace, trace, n };
+        let (kept, l, units) = (kept.clone(), l.clone(), units.clone());
+        let mut span = Span { kept, l, units, c, mean, residual_trace, trace, n };
         dense::mirror(&mut span.c);
         span
     }
@@ -162,6 +169,8 @@ pub(crate) struct Span {
     /// Independent rows of the support.
     kept: Vec<usize>,
     l: Mat<f64>,
+    /// Those of the [`Skeleton`].
+    units: Vec<f64>,
     /// `L⁻¹ C L⁻ᵀ`
     c: Mat<f64>,
     /// `L⁻¹ μ`; zero if not centred.
@@ -188,7 +197,7 @@ impl Span {
         let pairs = top(&self.c, q, Accuracy { trace: self.trace, ..Accuracy::default() }, 0, watch)?;
         let mut coefficients = pairs.vectors;
         dense::solve_lower_transposed(self.l.as_ref(), coefficients.as_mut());
-        let resolved = resolved(coefficients.as_ref(), &self.squares());
+        let resolved = resolved(coefficients.as_ref(), &self.units);
         if resolved.len() < coefficients.ncols()
             && let Some((apart, _)) = self.apart()
         {
@@ -244,13 +253,12 @@ impl Span {
     /// Components with coefficients `a` and coordinates `y`. Those without length, or with one that is rounding of what
     /// cancels in them, have no direction and are left out.
     fn components(self, a: Mat<f64>, y: Mat<f64>) -> Result<Expansion> {
-        let squares = self.squares();
-        let terms = |j: usize| a.col(j).iter().zip(&squares).map(|(a, square)| a.abs() * square.sqrt()).sum::<f64>();
+        let terms = |j: usize| a.col(j).iter().zip(&self.units).map(|(a, unit)| a.abs() * unit.sqrt()).sum::<f64>();
         let norms: Vec<f64> = y.col_iter().map(|y| y.norm_l2()).collect();
         let alive: Vec<usize> = (0..y.ncols()).filter(|&j| norms[j] > EMPTY * terms(j)).collect();
         let unit = |m: &Mat<f64>| Mat::from_fn(m.nrows(), alive.len(), |i, j| m[(i, alive[j])] / norms[alive[j]]);
         let (a, y) = (unit(&a), unit(&y));
-        let sound = resolved(a.as_ref(), &squares);
+        let sound = resolved(a.as_ref(), &self.units);
         if sound.len() < a.ncols() {
             return match self.apart() {
                 Some((apart, q)) => apart.along(dense::product(q.as_ref(), y.as_ref())),
@@ -258,7 +266,7 @@ impl Span {
             };
         }
         let frame = dense::frame(y.as_ref(), 1e-10)?;
-        let axes = resolved(dense::product(a.as_ref(), frame.as_ref()).as_ref(), &squares);
+        let axes = resolved(dense::product(a.as_ref(), frame.as_ref()).as_ref(), &self.units);
         let frame = dense::columns(&frame, &axes);
         let scatter = |y: &Mat<f64>| -> Vec<f64> {
             let cy = dense::product(self.c.as_ref(), y.as_ref());
@@ -286,6 +294,7 @@ impl Span {
         (0..l.ncols()).for_each(|j| l.col_mut(j).subrows_mut(0, j).fill(0.0));
         let mut span = Span {
             kept: apart.iter().map(|&i| self.kept[i]).collect(),
+            units: apart.iter().map(|&i| self.units[i]).collect(),
             l,
             c,
             mean,
@@ -294,11 +303,6 @@ impl Span {
         };
         dense::mirror(&mut span.c);
         Some((span, q))
-    }
-
-    /// `k(z_i, z_i)` of the points kept.
-    fn squares(&self) -> Vec<f64> {
-        (0..self.l.nrows()).map(|i| self.l.row(i).squared_norm_l2()).collect()
     }
 
     fn expansion(self, a: Mat<f64>, frame: Option<Mat<f64>>, values: Vec<f64>, captured: f64) -> Expansion {
@@ -323,11 +327,24 @@ impl Span {
     }
 }
 
+/// `k(z, z)` of each point; more where it is far from the others for a Gaussian, whose exponents are differences of squares.
+fn units(basis: &Basis, l: MatRef<f64>) -> Vec<f64> {
+    let points = basis.points();
+    let centre = points.mean();
+    let far = |z: &[f64]| match basis.kernel().form() {
+        Form::Gaussian { gamma } => gamma * z.iter().zip(&centre).map(|(z, c)| (z - c) * (z - c)).sum::<f64>(),
+        _ => 0.0,
+    };
+    // Farther out the definition takes over.
+    let unit = |(i, z): (usize, &[f64])| l.row(i).squared_norm_l2() * (1.0 + far(z).min(FARTHEST) / 4.0);
+    points.rows().enumerate().map(unit).collect()
+}
+
 /// The components, of unit norm with coefficients `a`, whose norm is more than rounding. Kernel values are known to
 /// some `ε k`, and products of components therefore to `ε Σ a_i² k(z_i, z_i)`: where points nearly depend on each other,
-/// large coefficients cancel. `squares` are the `k(z_i, z_i)`.
-pub(crate) fn resolved(a: MatRef<f64>, squares: &[f64]) -> Vec<usize> {
-    let terms = |j: usize| a.col(j).iter().zip(squares).map(|(a, square)| a * a * square).sum::<f64>();
+/// large coefficients cancel. `units` are the `k(z_i, z_i)`, or more.
+pub(crate) fn resolved(a: MatRef<f64>, units: &[f64]) -> Vec<usize> {
+    let terms = |j: usize| a.col(j).iter().zip(units).map(|(a, unit)| a * a * unit).sum::<f64>();
     (0..a.ncols()).filter(|&j| KERNEL_ROUNDING * terms(j) <= ORTHONORMAL).collect()
 }
 
