@@ -61,8 +61,8 @@ impl Method for Farthest {
     }
 
     fn memory(&self, size: &Size) -> usize {
-        let m = size.support.unwrap_or(10 * size.q).min(size.n);
-        8 * (2 * size.n + 20 * m * m)
+        let m = size.points(10 * size.q);
+        8 * (size.reference() + 2 * size.n + 20 * m * m)
     }
 }
 
