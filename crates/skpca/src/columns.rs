@@ -94,7 +94,7 @@ impl<'a> Table<'a> {
         table
     }
 
-    /// Whether a copy of n rows of d columns is no matter.
+    /// Whether a copy of n rows of d columns costs next to nothing.
     pub(crate) fn is_small(n: usize, d: usize) -> bool {
         n.saturating_mul(d) <= SMALL
     }
@@ -122,7 +122,7 @@ impl Rows for Table<'_> {
             return Ok(scaled.select(rows));
         }
         let raw = self.raw.select(rows);
-        Ok(self.columns.scale_all(&raw).into_owned())
+        Ok(if self.columns.scaling == Scaling::None { raw } else { self.columns.scale_all(&raw).into_owned() })
     }
 
     fn block<'b>(&'b self, rows: Range<usize>, room: &'b mut Vec<f64>) -> Result<Points<'b>> {
@@ -160,11 +160,13 @@ impl Columns {
         if let Some(name) = names.iter().flatten().find(|name| !seen.insert(*name)) {
             return Err(Error::parameter("names", format!("{name:?} twice"), "a name of its own for every column"));
         }
+        if scaling == Scaling::None {
+            return Ok(Columns { names, scaling, shift: vec![0.0; d], scale: vec![1.0; d], ignored: Vec::new() });
+        }
         let ranges = ranges(points);
-        let (shift, scale) = match scaling {
-            Scaling::None => (vec![0.0; d], vec![1.0; d]),
+        let (shift, scale): (Vec<f64>, Vec<f64>) = match scaling {
             Scaling::Minmax => ranges.iter().map(|r| (r.low, or_one(r.high - r.low))).unzip(),
-            Scaling::Standard => standard(points, &ranges),
+            _ => standard(points, &ranges),
         };
         // Scaling is monotone: where the ends of a column are finite, so is what lies between them.
         let sound = |k: usize| [ranges[k].low, ranges[k].high].iter().all(|v| ((v - shift[k]) / scale[k]).is_finite());

@@ -10,7 +10,7 @@
 //!
 //! [`Kernel::add_gradient`] is the definition. The rows are packed once and serve any number of points: as points of the
 //! kernel tiles, which leave values `[panel][row][lane]` with the moving points as lanes, and as columns of the product that
-//! sums the gradient. KernelValues stay in that layout until the gradient has been summed, so they are computed once.
+//! sums the gradient. Values stay in that layout until the gradient has been summed, so they are computed once.
 
 use std::ops::Range;
 use std::sync::Arc;
@@ -231,7 +231,7 @@ impl Anchors {
         out
     }
 
-    /// KernelValues of a block times a packed matrix, in the same layout.
+    /// Values of a block times a packed matrix, in the same layout.
     fn block_times(&self, values: &[f64], packed: &[f64], rows: Range<usize>) -> Lanes {
         let width = self.tiles.rows;
         let size = self.padded(rows.len()) * width;
@@ -287,7 +287,7 @@ impl Anchors {
         })
     }
 
-    /// KernelValues hold the rows' factors already; where the gradient is not made of values, weights must.
+    /// Values hold the rows' factors already; where the gradient is not made of values, weights must.
     fn scaled_weights(&self, rows: &Range<usize>, mut weights: Lanes) -> Lanes {
         if let (Form::Manhattan { .. }, Some(factors)) = (self.kernel.form(), &self.factors) {
             let (width, factors) = (self.tiles.rows, &factors[rows.clone()]);
@@ -456,7 +456,7 @@ mod tests {
         Mat::from_fn(rows, columns, |_, _| random.normal())
     }
 
-    /// KernelValues, and both ways to weigh them, against the kernel's definition.
+    /// Values, and both ways to weigh them, against the kernel's definition.
     #[test]
     fn sums_equal_the_definition_for_every_kernel() {
         for (n, m, d) in [(1, 1, 1), (700, 17, 3), (485, 5, 40), (30, 33, 13)] {

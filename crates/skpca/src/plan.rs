@@ -24,6 +24,18 @@ impl Plan {
         Ok(Plan { method: fit.built()?, center: fit.centered()?, fit: fit.clone() })
     }
 
+    /// The plan of `fit`, and the table that it will see.
+    pub(crate) fn with_table<'a>(
+        fit: &Fit,
+        points: &'a Points,
+        labels: Option<&'a Labels>,
+        names: Option<Vec<String>>,
+    ) -> Result<(Plan, Prepared<'a>)> {
+        let plan = Plan::new(fit)?;
+        plan.check_table(points.n(), labels.is_some())?;
+        Ok((plan, Prepared::new(fit, points, labels, names)?))
+    }
+
     /// Refuses what a table of n rows, with labels or without, cannot give.
     pub(crate) fn check_table(&self, n: usize, labelled: bool) -> Result<()> {
         if let Some(Target::Support(m)) = self.fit.target.filter(|t| matches!(t, Target::Support(m) if *m > n)) {
@@ -44,7 +56,7 @@ pub(crate) struct Prepared<'a> {
     pub kernel: TableKernel,
 }
 
-/// TableKernel products in feature space.
+/// The kernel of a table.
 pub(crate) enum TableKernel {
     Known(Arc<dyn Kernel>),
     /// Each fit learns its own from the labels.
@@ -79,8 +91,8 @@ impl<'a> Prepared<'a> {
         Ok(Prepared { rows, labels, kernel })
     }
 
-    /// The kernel of a table whose fit was [checked](Plan::check_table) to need no labels, or to have them learned.
-    pub(crate) fn known_kernel(&self) -> &Arc<dyn Kernel> {
+    /// The kernel before anything is learned from labels.
+    pub(crate) fn base_kernel(&self) -> &Arc<dyn Kernel> {
         match &self.kernel {
             TableKernel::Known(kernel) => kernel,
             TableKernel::Learned(learner) => learner.base(),

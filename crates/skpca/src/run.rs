@@ -37,9 +37,8 @@ const ROUNDING: f64 = 1e-11;
 impl Fit {
     /// Fits a model to `points`.
     pub fn run(&self, points: &Points, names: Option<Vec<String>>, watch: &dyn Watch) -> Result<Model> {
-        let plan = Plan::new(self)?;
-        plan.check_table(points.n(), false)?;
-        plan.run(&Prepared::new(self, points, None, names)?, None, watch)
+        let (plan, table) = Plan::with_table(self, points, None, names)?;
+        plan.run(&table, None, watch)
     }
 
     /// Fits a model to `points` of known classes. Labels matter to the method `discriminant` and the kernel `conformal`.
@@ -50,9 +49,8 @@ impl Fit {
         names: Option<Vec<String>>,
         watch: &dyn Watch,
     ) -> Result<Model> {
-        let plan = Plan::new(self)?;
-        plan.check_table(points.n(), true)?;
-        plan.run(&Prepared::new(self, points, Some(labels), names)?, None, watch)
+        let (plan, table) = Plan::with_table(self, points, Some(labels), names)?;
+        plan.run(&table, None, watch)
     }
 
     /// The path of `l1`, `l21` or `elastic-net`: what they select at each of `shares` of the largest useful penalty, in the
@@ -68,10 +66,8 @@ impl Fit {
     /// # Ok::<(), skpca::Error>(())
     /// ```
     pub fn path(&self, points: &Points, shares: &[f64], watch: &dyn Watch) -> Result<Vec<Step>> {
-        let plan = Plan::new(self)?;
-        plan.check_table(points.n(), false)?;
-        let table = Prepared::new(self, points, None, None)?;
-        method::steps(&self.method, &plan.task(table.known_kernel(), &table, None, watch), shares)
+        let (plan, table) = Plan::with_table(self, points, None, None)?;
+        method::steps(&self.method, &plan.task(table.base_kernel(), &table, None, watch), shares)
     }
 
     /// Size against fidelity, for up to `most` points: the path of `expansion` (from as many points as components) or `greedy` (from one),
@@ -91,10 +87,8 @@ impl Fit {
         if most == 0 {
             return Err(Error::parameter("most", most, "a whole number from 1"));
         }
-        let plan = Plan::new(self)?;
-        plan.check_table(points.n(), false)?;
-        let table = Prepared::new(self, points, None, None)?;
-        let task = plan.task(table.known_kernel(), &table, None, watch);
+        let (plan, table) = Plan::with_table(self, points, None, None)?;
+        let task = plan.task(table.base_kernel(), &table, None, watch);
         task.refuse_target("a path")?;
         let path = plan.method.fidelities(&task, most.min(points.n()))?;
         path.ok_or_else(|| {
@@ -106,36 +100,25 @@ impl Fit {
 impl Plan {
     /// Fits a model to a table, with what others have made of it.
     pub(crate) fn run(&self, table: &Prepared, shared: Option<&Shared>, watch: &dyn Watch) -> Result<Model> {
-        match (&table.kernel, table.labels) {
-            (TableKernel::Learned(learner), Some(labels)) => {
-                // f has its bumps where the method puts its support under the kernel that f multiplies.
-                let (_, first) = self.solve(learner.base(), table, shared, watch)?;
-                let bumps = first.support.points(&table.rows)?;
-                let (kernel, note) = learner.learn(&table.rows, labels, &bumps, self.fit.seed, watch)?;
-                let (task, mut solution) = self.solve(&kernel, table, None, watch)?;
-                solution.report.notes.push(note);
-                self.assemble(&task, table.rows.columns().clone(), solution)
-            }
-            (TableKernel::Learned(learner), None) => unreachable!("{:?} without labels is refused", learner.base()),
-            (TableKernel::Known(kernel), _) => {
-                let (task, solution) = self.solve(kernel, table, shared, watch)?;
-                self.assemble(&task, table.rows.columns().clone(), solution)
-            }
-        }
+        let columns = || table.rows.columns().clone();
+        let task = self.task(table.base_kernel(), table, shared, watch);
+        let solution = self.solve(&task)?;
+        let (TableKernel::Learned(learner), Some(labels)) = (&table.kernel, table.labels) else {
+            return self.assemble(&task, columns(), solution);
+        };
+        // f has its bumps where the method puts its support under the kernel that f multiplies.
+        let bumps = solution.support.points(&table.rows)?;
+        let (kernel, note) = learner.learn(&table.rows, labels, &bumps, self.fit.seed, watch)?;
+        let task = self.task(&kernel, table, None, watch);
+        let mut solution = self.solve(&task)?;
+        solution.report.notes.push(note);
+        self.assemble(&task, columns(), solution)
     }
 
-    /// What the method finds under a kernel, and the task that it had.
-    fn solve<'a>(
-        &self,
-        kernel: &'a Arc<dyn Kernel>,
-        table: &'a Prepared,
-        shared: Option<&'a Shared<'a>>,
-        watch: &'a dyn Watch,
-    ) -> Result<(Task<'a>, Solution)> {
-        check_definite(kernel, &table.rows, self.fit.seed, watch)?;
-        let task = self.task(kernel, table, shared, watch);
-        let solution = self.method.fit(&task)?;
-        Ok((task, solution))
+    /// What the method finds, under a kernel that is an inner product on these rows.
+    fn solve(&self, task: &Task) -> Result<Solution> {
+        check_definite(task)?;
+        self.method.fit(task)
     }
 
     fn task<'a>(
@@ -155,8 +138,8 @@ impl Plan {
 
     /// The model of what the method found.
     fn assemble(&self, task: &Task, columns: Columns, mut solution: Solution) -> Result<Model> {
-        let known = solution.reference.take().map(|reference| task.with_reference(reference));
-        let task = known.as_ref().unwrap_or(task);
+        let informed = solution.reference.take().map(|reference| task.with_reference(reference));
+        let task = informed.as_ref().unwrap_or(task);
         check_variance(&solution.expansion)?;
         self.note_what_is_missing(task, &mut solution)?;
         let fidelity = self.fidelity(task, &mut solution)?;
@@ -290,7 +273,8 @@ const NEGATIVE: f64 = 1e-8;
 
 /// Refuses a kernel that has a negative eigenvalue on these rows, or on a sample of them. Methods see the rows that they
 /// choose, and might not notice.
-fn check_definite(kernel: &Arc<dyn Kernel>, rows: &dyn Rows, seed: u64, watch: &dyn Watch) -> Result<()> {
+fn check_definite(task: &Task) -> Result<()> {
+    let Task { kernel, rows, seed, watch, .. } = *task;
     if kernel.positive_semidefinite() {
         return Ok(());
     }

@@ -61,16 +61,14 @@ impl Bandwidth<'_> {
     }
 
     fn rule(&self, rows: &dyn Rows, rule: &str, distance: Distance) -> Result<f64> {
-        let first = rows.gather(&[0])?;
-        if !fold(rows, &Differing(first.row(0)), (&(), "bandwidth"))? {
-            return Err(Error::NoVariance { why: "all rows are the same".into() });
-        }
         if rule == "scale" {
+            check_varied(rows)?;
             return Ok(1.0 / (rows.d() as f64 * variance(rows)?));
         }
         let mut distances = self.distances(rows, distance)?;
         distances.retain(|&v| v > 0.0);
         if distances.is_empty() {
+            check_varied(rows)?;
             // The rows differ by so little that the squares vanish, or the sample of pairs met equal ones only.
             return Ok(f64::INFINITY);
         }
@@ -118,6 +116,15 @@ impl Distance {
             Distance::Manhattan => differences.map(f64::abs).sum(),
         }
     }
+}
+
+/// Refuses a table whose rows are all the same.
+fn check_varied(rows: &dyn Rows) -> Result<()> {
+    let first = rows.gather(&[0])?;
+    if fold(rows, &Differing(first.row(0)), (&(), "bandwidth"))? {
+        return Ok(());
+    }
+    Err(Error::NoVariance { why: "all rows are the same".into() })
 }
 
 /// Whether any row differs from this one.

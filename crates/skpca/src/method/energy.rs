@@ -108,7 +108,7 @@ impl Method for Energy {
         }
         let features = Features::new(task, self.rank(task.n(), task.target))?;
         let mut ranking = Ranking::new(features.energies(task)?, features.trace())?;
-        let Chosen { rows, expansion, beta, reference } = self.choose(task, &features, &mut ranking)?;
+        let Kept { rows, expansion, beta, reference } = self.choose(task, &features, &mut ranking)?;
         let lost = |held: f64| (1.0 - held / ranking.total).max(0.0);
         let (bound, residual) = (lost(beta.iter().sum()), lost(expansion.captured));
         // With a target it is the points that decide; the paper's split would need an α above 1 for few of them.
@@ -148,23 +148,19 @@ impl Energy {
     }
 
     /// Rows by the rule, or by a target.
-    fn choose(&self, task: &Task, features: &Features, ranking: &mut Ranking) -> Result<Chosen> {
+    fn choose(&self, task: &Task, features: &Features, ranking: &mut Ranking) -> Result<Kept> {
         let (rows, expansion) = match (self.alpha, task.aim()) {
             (Some(alpha), _) => {
                 let gamma = self.split.share(alpha);
                 let rows = ranking.rows_holding(gamma);
                 let beta = components(task, &features.scatter_of(&rows, task.watch)?, gamma)?;
                 let task = task.with_components(beta.len());
-                if let Some(reference) = features.leading(&task)?.1 {
-                    task.note(reference);
-                }
+                task.note(features.leading(&task)?.1);
                 let expansion = features.expansion(&task, &rows)?;
-                return Ok(Chosen { rows, expansion, beta, reference: Some(task.reference()?.clone()) });
+                return Ok(Kept { rows, expansion, beta, reference: Some(task.reference()?.clone()) });
             }
             (None, Target::Support(m)) => {
-                if let Some(reference) = features.leading(task)?.1 {
-                    task.note(reference);
-                }
+                task.note(features.leading(task)?.1);
                 let rows = ranking.rows(m);
                 let expansion = features.expansion(task, &rows)?;
                 (rows, expansion)
@@ -172,12 +168,12 @@ impl Energy {
             (None, Target::Fidelity(fidelity)) => smallest(task, features, ranking, fidelity)?,
         };
         let beta = leading(task, &features.scatter_of(&rows, task.watch)?)?;
-        Ok(Chosen { rows, expansion, beta, reference: None })
+        Ok(Kept { rows, expansion, beta, reference: None })
     }
 }
 
 /// What the rule leads to.
-struct Chosen {
+struct Kept {
     rows: Vec<usize>,
     /// The best components in their span.
     expansion: Expansion,
@@ -260,9 +256,7 @@ impl Ranking {
 fn smallest(task: &Task, features: &Features, ranking: &mut Ranking, fidelity: f64) -> Result<(Vec<usize>, Expansion)> {
     let n = task.n();
     let (values, reference) = features.leading(task)?;
-    if let Some(reference) = reference {
-        task.note(reference);
-    }
+    task.note(reference);
     let all: f64 = values.iter().sum();
     let mut enough = |count: usize| -> Result<bool> {
         check(task.watch, "search", 0.0)?;

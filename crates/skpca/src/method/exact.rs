@@ -33,9 +33,10 @@ impl Method for Exact {
         if let Some(Target::Support(m)) = task.target.filter(|t| *t != Target::Support(n)) {
             return Err(Error::parameter("support", m, "no target, or all rows: exact keeps every point"));
         }
-        let squares = diagonal(task.kernel, task.rows.whole()?)?;
+        let points = task.rows.whole()?;
+        let squares = diagonal(task.kernel, points)?;
         let trace = squares.iter().sum::<f64>();
-        let operator = KernelOperator::new(task.kernel, task.rows.whole()?, task.center);
+        let operator = KernelOperator::new(task.kernel, points, task.center);
         let pairs = top_of_kernel(&operator, task.q, Accuracy { trace, ..Accuracy::default() }, task.seed, task.watch)?;
         let mut coefficients = pairs.vectors;
         for (j, value) in pairs.values.iter().enumerate() {

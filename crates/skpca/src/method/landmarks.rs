@@ -95,9 +95,7 @@ fn better(task: &Task, m: usize) -> Result<(Vec<usize>, Skeleton)> {
         || wanted.then(|| Reference::new(kernel, table, q, center, seed, watch)).transpose(),
     );
     let (pivots, reference) = (pivots?, reference?);
-    if let Some(reference) = reference {
-        task.note(reference);
-    }
+    task.note(reference);
     let skeleton = |rows: &[usize]| Skeleton::new(kernel, &table.gather(rows)?, watch);
     if pivots.len() == n {
         let all = skeleton(&pivots)?;

@@ -304,7 +304,7 @@ impl<'a> KernelSpace<'a> {
     pub(super) fn leading(&self, task: &Task) -> Result<(Vec<f64>, Vectors)> {
         let accuracy = Accuracy { trace: self.trace, ..Accuracy::default() };
         let pairs = top_of_kernel(&self.operator, task.q, accuracy, task.seed, task.watch)?;
-        task.note(task.captured(&pairs.values)?);
+        task.note(Some(task.captured(&pairs.values)?));
         let (values, u) = (pairs.values, pairs.vectors);
         let x = Mat::from_fn(u.nrows(), u.ncols(), |i, k| u[(i, k)] / values[k].sqrt());
         Ok((values, self.vectors(x)))

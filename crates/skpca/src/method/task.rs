@@ -185,9 +185,7 @@ impl<'a> Task<'a> {
 
     /// A factor that leaves nothing knows what exact kernel PCA captures: its leading eigenvalues.
     fn note_exact(&self, factor: &Factor, leading: &[f64]) -> Result<()> {
-        if let Some(reference) = self.exact(factor, leading)? {
-            self.note(reference);
-        }
+        self.note(self.exact(factor, leading)?);
         Ok(())
     }
 
@@ -207,9 +205,11 @@ impl<'a> Task<'a> {
         Ok(Reference::known(self.n(), leading.iter().sum(), self.center, self.seed))
     }
 
-    /// Keeps what exact kernel PCA captures, for all who ask later; the first to know it is right.
-    pub(super) fn note(&self, reference: Reference) {
-        let _ = self.reference.set(Arc::new(reference));
+    /// Keeps what exact kernel PCA captures, where somebody knows, for all who ask later. The first to know it is right.
+    pub(super) fn note(&self, reference: Option<Reference>) {
+        if let Some(reference) = reference {
+            let _ = self.reference.set(Arc::new(reference));
+        }
     }
 
     /// The best components in the span of `rows`, or a method's `own` over them.
