@@ -9,6 +9,9 @@
 //! φ̄ projected on the support: β = K_zz⁻¹ μ. What the projection loses, `‖φ̄‖² − μᵀβ`, bounds the error:
 //! `|score − Hoffmann's| ≤ 2 √(lost · score) + lost`.
 
+mod check;
+mod loss;
+
 use std::collections::HashSet;
 use std::sync::Arc;
 
@@ -20,12 +23,14 @@ use crate::dense;
 use crate::density::Density;
 use crate::error::{Error, Result};
 use crate::gram::{Basis, Finish, Number, Precision, Weights, as_they_are};
-use crate::kernel::{self, Form, Kernel, Outer};
+use crate::kernel::{self, Kernel};
 use crate::points::{Points, UncheckedRows, first_not_finite};
-use crate::report::{ABOVE_ONE, Report};
+use crate::report::Report;
 use crate::request::Request;
 use crate::simd::{Instructions, Level};
 use crate::spec::Spec;
+
+use loss::{Loss, enough};
 
 /// What is stored of a model; [`Model`] adds what is computed from it.
 #[derive(Clone, Debug, PartialEq)]
@@ -74,13 +79,6 @@ pub struct Parts {
     pub request: Option<Request>,
 }
 
-/// Multiply-adds that are spent on checking the components of a model that is read …
-const CHECKED_WORK: usize = 4_000_000_000;
-/// … the error that they may have …
-const CHECKED_TO: f64 = 1e-6;
-/// … and that of rounding, as a share of the terms that cancel.
-const CHECKED_ROUNDING: f64 = 1e-12;
-
 /// A fitted model. One that exists can transform and score.
 pub struct Model {
     parts: Parts,
@@ -92,10 +90,6 @@ pub struct Model {
     /// What 32 bits would cost.
     loss: Loss,
 }
-
-/// Features may be off by this share of their standard deviation in 32 bits, scores by this share of the mean training
-/// score; where they would be off by more, 64 bits are taken.
-const SINGLE_ERROR: f64 = 1e-4;
 
 impl Model {
     /// Checks that the parts fit together, and packs them.
@@ -128,22 +122,6 @@ impl Model {
         let mean_norm = dense::dot(&parts.mu, &parts.beta);
         let loss = Loss::of_32_bits(basis.kernel().as_ref(), &parts);
         Model { parts, basis, features, novelty, mean_norm, loss }
-    }
-
-    /// Whether the components have unit norm, the frame makes them orthonormal and β is the mean projected on the support:
-    /// what a file says of itself but no shape shows. Models so large that it would take long are trusted.
-    pub(crate) fn check_components(&self) -> Result<()> {
-        if self.m() * self.m() * (self.parts.support.d() + self.q()) > CHECKED_WORK {
-            return Ok(());
-        }
-        let check = ComponentCheck::new(self);
-        if !check.unit_norms() {
-            return Err(Error::file("a component does not have unit norm"));
-        }
-        if !check.orthonormal() {
-            return Err(Error::file("the components are not orthonormal"));
-        }
-        if check.mean_is_projected() { Ok(()) } else { Err(Error::file("the mean is not projected on the support")) }
     }
 
     /// What is stored.
@@ -335,69 +313,6 @@ impl Model {
     }
 }
 
-/// What components are checked by.
-struct ComponentCheck<'a> {
-    parts: &'a Parts,
-    /// `K_zz [A β]`
-    products: Mat<f64>,
-    /// `Aᵀ K_zz A`
-    gram: Mat<f64>,
-    /// The largest of `k(z, z)` and `|μ|`, the unit of all rounding …
-    largest: f64,
-    /// … and the sums of `|a|` and of `|β|` that multiply it.
-    sums: Vec<f64>,
-}
-
-impl<'a> ComponentCheck<'a> {
-    fn new(model: &'a Model) -> ComponentCheck<'a> {
-        let (parts, q, m) = (&model.parts, model.q(), model.m());
-        let a = with_beta(&parts.coefficients, &parts.beta);
-        let centred = model.basis.product(&parts.support, &model.novelty, Precision::Double);
-        // The products are of k_z(x) − μ.
-        let shifts: Vec<f64> = a.col_iter().map(|a| a.iter().zip(&parts.mu).map(|(a, mu)| a * mu).sum()).collect();
-        let products = Mat::from_fn(m, q + 1, |i, k| centred[i * (q + 1) + k] + shifts[k]);
-        let own = parts.support.rows().map(|z| model.kernel().eval(z, z));
-        let largest = own.chain(parts.mu.iter().map(|mu| mu.abs())).fold(f64::MIN_POSITIVE, f64::max);
-        let gram = dense::product(parts.coefficients.transpose(), products.as_ref().subcols(0, q));
-        let sums = a.col_iter().map(|a| a.iter().map(|v| v.abs()).sum()).collect();
-        ComponentCheck { parts, products, gram, largest, sums }
-    }
-
-    fn unit_norms(&self) -> bool {
-        (0..self.gram.nrows()).all(|k| near(self.gram[(k, k)], 1.0, self.rounding(k)))
-    }
-
-    fn orthonormal(&self) -> bool {
-        let framed;
-        let (gram, spread) = match &self.parts.frame {
-            None => (&self.gram, 1.0),
-            Some(e) => {
-                framed = dense::product(e.transpose(), dense::product(self.gram.as_ref(), e.as_ref()).as_ref());
-                (&framed, e.squared_norm_l2())
-            }
-        };
-        let worst = (0..self.gram.nrows()).map(|k| self.rounding(k)).fold(0.0, f64::max);
-        let sound = |k: usize, l: usize| near(gram[(k, l)], f64::from(k == l), spread * worst);
-        (0..gram.nrows()).all(|k| (0..=k).all(|l| sound(k, l)))
-    }
-
-    /// Both sides of K β = μ have the kernel's unit.
-    fn mean_is_projected(&self) -> bool {
-        let (q, mu) = (self.gram.nrows(), &self.parts.mu);
-        let rounding = CHECKED_ROUNDING * self.sums[q];
-        (0..mu.len()).all(|i| near(self.products[(i, q)] / self.largest, mu[i] / self.largest, rounding))
-    }
-
-    /// Of the squared norm of component k.
-    fn rounding(&self, k: usize) -> f64 {
-        CHECKED_ROUNDING * self.sums[k] * self.sums[k] * self.largest
-    }
-}
-
-fn near(found: f64, expected: f64, rounding: f64) -> bool {
-    (found - expected).abs() <= CHECKED_TO + rounding
-}
-
 /// `[A β]`
 fn with_beta(coefficients: &Mat<f64>, beta: &[f64]) -> Mat<f64> {
     dense::beside(coefficients.as_ref(), MatRef::from_column_major_slice(beta, beta.len(), 1))
@@ -446,144 +361,6 @@ pub(crate) fn orient(
         }
     }
     Ok(scores)
-}
-
-/// 32 bits where they were asked for and lose little.
-fn enough(asked: Precision, loss: f64) -> Precision {
-    if loss <= SINGLE_ERROR { asked } else { Precision::Double }
-}
-
-/// What 32-bit kernel values cost.
-///
-/// ```text
-/// error of a value      δ = 2⁻²⁴ κ (2 + spread)        κ = max k(z, z);  values are rounded, and so is what goes into them
-/// of a feature          3 δ ‖a‖₂                       roundings are independent: three standard deviations of their sum
-/// of a score            2 · 3 δ (‖β‖₂ + 3 √Σ_k λ_k ‖a_k‖²)     features of up to three standard deviations
-/// ```
-///
-/// Coefficients are large where points are nearly dependent, variances small where the kernel hardly varies: then the
-/// digits that values have in common cancel, and what is left of 32 bits is noise.
-#[derive(Clone, Copy, Debug)]
-struct Loss {
-    /// As a share of their standard deviation.
-    features: f64,
-    /// As a share of the mean training score.
-    scores: f64,
-}
-
-impl Loss {
-    fn of_32_bits(kernel: &dyn Kernel, parts: &Parts) -> Loss {
-        let largest = parts.support.rows().map(|z| kernel.eval(z, z)).fold(0.0, f64::max);
-        if !(1e-30..1e30).contains(&largest) {
-            return Loss { features: f64::INFINITY, scores: f64::INFINITY };
-        }
-        let value = f64::from(f32::EPSILON) / 2.0 * largest * (2.0 + spread(kernel, &parts.support));
-        let a = match &parts.frame {
-            Some(frame) => dense::product(parts.coefficients.as_ref(), frame.as_ref()),
-            None => parts.coefficients.clone(),
-        };
-        let variances = || parts.variances.iter().map(|v| v.max(f64::MIN_POSITIVE));
-        let own = parts.coefficients.col_iter().zip(variances());
-        let features = own.map(|(a, variance)| a.norm_l2() / variance.sqrt()).fold(0.0, f64::max);
-        let along: f64 = a.col_iter().zip(variances()).map(|(a, variance)| variance * a.squared_norm_l2()).sum();
-        let beta: f64 = parts.beta.iter().map(|b| b * b).sum();
-        let mean_score = (parts.total_variance - parts.captured).max(f64::MIN_POSITIVE);
-        let scores = 2.0 * (beta.sqrt() + 3.0 * along.sqrt()) / mean_score;
-        Loss { features: 3.0 * value * features, scores: 3.0 * value * scores }
-    }
-}
-
-/// How much larger than a kernel value the terms are that cancel in it: squared lengths of packed rows for a kernel of a
-/// distance, whose rows are shifted by the mean of the support. Rows outside the support have larger terms, but smaller
-/// values.
-fn spread(kernel: &dyn Kernel, support: &Points) -> f64 {
-    use std::f64::consts::LOG2_E;
-    let mean = support.mean();
-    let farthest = |length: fn(f64) -> f64| {
-        let length = |z: &[f64]| z.iter().zip(&mean).map(|(z, m)| length(z - m)).sum::<f64>();
-        support.rows().map(length).fold(0.0, f64::max)
-    };
-    match kernel.form() {
-        Form::Gaussian { gamma } => ((2.0 * gamma * LOG2_E * farthest(|v| v * v)).sqrt() + 1.0).powi(2),
-        Form::Manhattan { gamma } => 2.0 * (gamma * LOG2_E * farthest(f64::abs) + 1.0),
-        Form::Dot { outer: Outer::Power(power), .. } => f64::from(power),
-        Form::Dot { .. } | Form::Cosine => 1.0,
-    }
-}
-
-impl Parts {
-    /// Shapes agree and numbers are finite: what a reader must know before it trusts a file.
-    pub(crate) fn check(&self) -> Result<()> {
-        let (m, q, d) = (self.support.n(), self.coefficients.ncols(), self.support.d());
-        let shape = |what: &str, found: usize, expected: usize| {
-            if found == expected {
-                Ok(())
-            } else {
-                Err(Error::file(format!("{what} has {found} entries, expected {expected}")))
-            }
-        };
-        shape("coefficients", self.coefficients.nrows(), m)?;
-        shape("mu", self.mu.len(), m)?;
-        shape("beta", self.beta.len(), m)?;
-        shape("variances", self.variances.len(), q)?;
-        shape("shift", self.columns.shift.len(), d)?;
-        shape("scale", self.columns.scale.len(), d)?;
-        if let Some(names) = &self.columns.names {
-            shape("names", names.len(), d)?;
-        }
-        if let Some(rows) = &self.rows {
-            shape("rows", rows.len(), m)?;
-            if rows.windows(2).any(|w| w[0] >= w[1]) || rows.last().is_some_and(|&last| last >= self.n) {
-                return Err(Error::file("rows are not increasing numbers below n"));
-            }
-        }
-        if let Some(frame) = &self.frame {
-            shape("frame", frame.nrows(), q)?;
-            if frame.ncols() == 0 || frame.ncols() > q {
-                return Err(Error::file(format!("frame has {} columns for {q} components", frame.ncols())));
-            }
-        }
-        if let Some(density) = &self.density {
-            shape("axes", density.axes.nrows(), m)?;
-            let sound = density.noise > 0.0 && density.noise.is_finite() && density.log_determinant.is_finite();
-            if !sound || density.dimension > self.n {
-                return Err(Error::file("the density has no positive noise, or more dimensions than rows"));
-            }
-        }
-        let matrices = [Some(&self.coefficients), self.frame.as_ref(), self.density.as_ref().map(|d| &d.axes)];
-        let columns = matrices.into_iter().flatten().flat_map(|matrix| matrix.col_iter().flat_map(|c| c.iter()));
-        let vectors = [&self.mu, &self.beta, &self.variances, &self.columns.shift, &self.columns.scale];
-        let scalars = [self.total_variance, self.captured, self.mean_lost, self.fidelity];
-        if columns.chain(vectors.into_iter().flatten()).chain(&scalars).any(|v| !v.is_finite()) {
-            return Err(Error::file("a value is not finite"));
-        }
-        if self.columns.scale.iter().any(|s| *s <= 0.0) {
-            return Err(Error::file("a column's scale is not positive"));
-        }
-        if q == 0 || self.n == 0 || self.mean_lost < 0.0 || self.variances.iter().any(|v| *v < 0.0) {
-            return Err(Error::file("no components, no rows, or a negative variance"));
-        }
-        if !(0.0..=1.0 + ABOVE_ONE).contains(&self.fidelity) {
-            return Err(Error::file(format!("its fidelity is {}, expected 0 to 1", self.fidelity)));
-        }
-        if self.total_variance <= 0.0 || !(0.0..=1.0 + ABOVE_ONE).contains(&(self.captured / self.total_variance)) {
-            let (captured, total) = (self.captured, self.total_variance);
-            return Err(Error::file(format!("it captures {captured} of a total variance of {total}")));
-        }
-        let captured: f64 = self.variances.iter().sum();
-        if self.frame.is_none() && (captured - self.captured).abs() > ABOVE_ONE * self.captured {
-            return Err(Error::file("the variances do not add up to what is captured"));
-        }
-        let names = || self.columns.names.iter().flatten().chain(&self.columns.ignored);
-        let mut seen = HashSet::new();
-        if let Some(name) = names().find(|name| !seen.insert(*name)) {
-            return Err(Error::file(format!("two columns have the name {name:?}")));
-        }
-        if self.scores.count > self.n {
-            return Err(Error::file("more rows were scored than there are"));
-        }
-        self.scores.check()
-    }
 }
 
 /// Order statistics of the training scores: a threshold and p-values without keeping them all.
@@ -662,6 +439,7 @@ impl Scores {
 
 #[cfg(test)]
 mod tests {
+    use super::loss::SINGLE_ERROR;
     use super::*;
     use crate::{Fit, Target, toys};
 
