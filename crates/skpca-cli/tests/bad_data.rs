@@ -1,8 +1,6 @@
 //! Tables and parameters that must be refused, word for word, with nothing written.
 
-mod support;
-
-use support::{Desk, NAMES, csv, normal, npy};
+use crate::support::{self, Desk, NAMES, csv, normal, npy};
 
 const EXTENSIONS: &str = ".csv .csv.gz .tsv .tsv.gz .txt .txt.gz .parquet .arrow .feather .ipc .npy";
 

@@ -1,10 +1,8 @@
 //! `skpca compare`: its numbers are those of separate runs, nothing is silently missing, page and JSON say the same.
 
-mod support;
-
+use crate::support::{Desk, NAMES, csv, normal, numbers};
 use serde_json::{Value, json};
 use skpca::method::METHODS;
-use support::{Desk, NAMES, csv, normal, numbers};
 
 /// Two classes, one of them rare and far out, under the names a, b, c and class.
 fn labelled(seed: u64, n: usize) -> String {

@@ -1,17 +1,15 @@
 //! Tables that end too soon, claim too much or are too large: an error with exit code 1, never fewer rows, never an abort.
 
-mod support;
-
 use std::io::Write;
 use std::sync::Arc;
 
+use crate::support::{Desk, NAMES, csv, normal, npy};
 use arrow_array::{ArrayRef, Float64Array, RecordBatch, StringArray};
 use arrow_ipc::CompressionType;
 use arrow_ipc::writer::{FileWriter, IpcWriteOptions, StreamWriter};
 use flate2::Compression;
 use flate2::write::GzEncoder;
 use parquet::arrow::ArrowWriter;
-use support::{Desk, NAMES, csv, normal, npy};
 
 const ROWS: usize = 200;
 /// How many places a file is cut at.

@@ -1,8 +1,6 @@
 //! One table in many formats: the same models, the same answers, bit for bit.
 
-mod support;
-
-use support::{Desk, NAMES, csv, normal};
+use crate::support::{Desk, NAMES, csv, normal};
 
 const NAMED: [&str; 7] = ["csv", "csv.gz", "tsv", "tsv.gz", "parquet", "arrow", "feather"];
 

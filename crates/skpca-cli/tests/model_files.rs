@@ -1,9 +1,7 @@
 //! Model files that are missing, damaged or hostile: an error, never a panic and never an answer.
 
-mod support;
-
+use crate::support::{Desk, NAMES, csv, normal};
 use serde_json::Value;
-use support::{Desk, NAMES, csv, normal};
 
 /// A desk with `data.csv` and a small `model.skpca`.
 fn desk() -> Desk {

@@ -1,12 +1,10 @@
 //! Tables that are odd but valid: they must fit, and what they give must make sense. Where nothing can be fitted, the
 //! message says why.
 
-mod support;
-
+use crate::support::{Desk, NAMES, csv, distance, normal, scaled};
 use serde_json::Value;
 use skpca::kernel::{Entry, KERNELS};
 use skpca::method::METHODS;
-use support::{Desk, NAMES, csv, distance, normal, scaled};
 
 /// Puts `rows` on a new desk, as `data.csv`.
 fn desk(rows: &[Vec<f64>]) -> Desk {

@@ -1,11 +1,9 @@
 //! What a run must leave alone: what it reads, and files that are not its own.
 
-mod support;
-
 use std::fs;
 use std::os::unix::fs::{PermissionsExt, symlink};
 
-use support::{Desk, NAMES, csv, normal};
+use crate::support::{Desk, NAMES, csv, normal};
 
 const COMPARE: &str = "--methods landmarks --support 4 -q 2 --budget 30s";
 

@@ -1,16 +1,14 @@
 //! What the program answers: the same for the same question, and what its words promise.
 
-mod support;
-
 use std::io::{BufRead, BufReader};
 use std::process::Stdio;
 
+use crate::support::{Desk, NAMES, csv, normal, npy};
 use serde_json::Value;
 use skpca::Domain;
 use skpca::kernel::KERNELS;
 use skpca::method::METHODS;
 use skpca::{Level, Points, Precision, format};
-use support::{Desk, NAMES, csv, normal, npy};
 
 /// Rows enough for several blocks, so that threads have something to share.
 const ROWS: usize = 1500;

@@ -1,8 +1,6 @@
 //! What reaches the terminal, and what happens where there is none.
 
-mod support;
-
-use support::{Desk, NAMES, csv, normal};
+use crate::support::{Desk, NAMES, csv, normal};
 
 const HOSTILE: &str = "\x1b[31m";
 

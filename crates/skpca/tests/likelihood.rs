@@ -1,10 +1,7 @@
 //! Maximum likelihood against the paper's own two iterations, and what has to hold of its results.
 
-#[path = "oracle/tipping.rs"]
-mod oracle;
-
+use crate::oracle::tipping::{Oracle, Update};
 use faer::{Mat, Side};
-use oracle::{Oracle, Update};
 use skpca::kernel;
 use skpca::{Fit, Model, Parts, Points, Precision, Scaling, Spec, Target, toys};
 

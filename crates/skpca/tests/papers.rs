@@ -1,10 +1,7 @@
 //! The regression family against the papers' own iterations, and what has to hold of its results.
 
-#[allow(dead_code)]
-mod oracle;
-
+use crate::oracle::{self, Answer, Dual, Setting};
 use faer::Mat;
-use oracle::{Answer, Dual, Setting};
 use skpca::kernel;
 use skpca::{Fit, Model, Parts, Points, Scaling, Spec, Target, toys};
 

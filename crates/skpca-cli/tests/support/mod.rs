@@ -1,7 +1,5 @@
 //! What the tests of the program share: a directory of its own for each test, small tables, and runs of the program.
 
-#![allow(dead_code, reason = "each test file uses its own part")]
-
 use std::collections::BTreeMap;
 use std::fs;
 use std::io::Write;

@@ -23,6 +23,8 @@
 //!
 //! Threads: everything goes through faer's global parallelism (`faer::set_global_parallelism`).
 
+pub mod tipping;
+
 use faer::linalg::solvers::{Llt, Solve};
 use faer::{Mat, MatRef, Scale, Side};
 
