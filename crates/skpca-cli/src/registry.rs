@@ -56,7 +56,7 @@ pub fn help() -> String {
          Kernels:\n{kernels}\n\
          Parameters of kernels, as --kernel NAME,key=value,…:\n{}\n\
          Bandwidth rules: median: γ = 1 / median squared distance of two rows; scale: γ = 1 / (columns ·\n\
-         variance); mean: γ = 1 / 2σ², σ² the mean squared distance.\n",
+         variance); mean: γ = 1 / 2σ², σ² the mean squared distance; auto: γ = 1 / columns.\n",
         listed(grouped(of_methods)),
         listed(grouped(of_kernels)),
     )

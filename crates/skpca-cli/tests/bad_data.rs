@@ -91,7 +91,7 @@ fn a_fit_refuses_parameters_outside_their_domain() {
     let cases = [
         ("--kernel rbf,gamma=-1", "gamma = -1: expected a positive number"),
         ("--kernel rbf,gamma=0", "gamma = 0: expected a positive number"),
-        ("--kernel rbf,gamma=wide", "gamma = \"wide\": expected a positive number, median, mean or scale"),
+        ("--kernel rbf,gamma=wide", "gamma = \"wide\": expected a positive number, median, mean, scale or auto"),
         ("--kernel polynomial,degree=1.5", "degree = 1.5: expected a whole number from 1 to 64"),
         ("--support 0", "support = 0: expected a whole number from 1"),
         ("--support 41", "support = 41: expected at most the 40 rows there are"),

@@ -299,6 +299,12 @@ fn fit(
     Ok(Model(model))
 }
 
+/// A spec as JSON: `l21,penalty=0.1` is `{"name": "l21", "penalty": 0.1}`.
+#[pyfunction]
+fn parse_spec(text: &str) -> PyResult<String> {
+    Ok(spec(text)?.to_json().to_string())
+}
+
 /// All that is known of the methods, as a JSON list.
 #[pyfunction]
 fn methods() -> String {
@@ -380,6 +386,7 @@ fn multiply<'py>(
 
 #[pymodule]
 fn _core(module: &Bound<'_, PyModule>) -> PyResult<()> {
+    module.add("__version__", env!("CARGO_PKG_VERSION"))?;
     module.add_class::<Model>()?;
     module.add_function(wrap_pyfunction!(factorise, module)?)?;
     module.add_function(wrap_pyfunction!(fit, module)?)?;
@@ -387,5 +394,7 @@ fn _core(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_function(wrap_pyfunction!(kernels, module)?)?;
     module.add_function(wrap_pyfunction!(methods, module)?)?;
     module.add_function(wrap_pyfunction!(multiply_adds, module)?)?;
-    module.add_function(wrap_pyfunction!(product, module)?)
+    module.add_function(wrap_pyfunction!(parse_spec, module)?)?;
+    module.add_function(wrap_pyfunction!(product, module)?)?;
+    module.add_function(wrap_pyfunction!(threads::use_threads, module)?)
 }

@@ -1,29 +1,50 @@
-//! Threads of our own, a pool per process. A child of `fork` has the memory of its parent's pool but none of its threads,
-//! and would wait for them for ever: it makes a new one.
+//! Threads of our own, pools per process. A child of `fork` has the memory of its parent's pools but none of their threads,
+//! and would wait for them for ever: it makes new ones.
 
+use std::cell::Cell;
 use std::sync::{Mutex, PoisonError};
 
 use pyo3::exceptions::PyRuntimeError;
 use pyo3::prelude::*;
 use rayon::{ThreadPool, ThreadPoolBuilder};
 
-/// The pool, and the process that made it. Never dropped: that would wait for its threads too.
-static POOL: Mutex<Option<(u32, &'static ThreadPool)>> = Mutex::new(None);
+struct Pool {
+    process: u32,
+    threads: usize,
+    /// Never dropped: that would wait for its threads too.
+    pool: &'static ThreadPool,
+}
 
-/// The pool of this process: `RAYON_NUM_THREADS` threads, or one per core.
+static POOLS: Mutex<Vec<Pool>> = Mutex::new(Vec::new());
+
+/// More than these are never of use, and every number has a pool of its own.
+const MOST_THREADS: usize = 1024;
+
+thread_local! {
+    /// How many threads calls from this thread use.
+    static THREADS: Cell<usize> = const { Cell::new(0) };
+}
+
+/// Calls from this thread use so many threads from now on; 0 is the default, one per core or `RAYON_NUM_THREADS`. Returns
+/// how many they used before.
+#[pyfunction]
+pub fn use_threads(number: usize) -> usize {
+    THREADS.replace(number.min(MOST_THREADS))
+}
+
+/// The pool for calls from this thread.
 ///
 /// Whoever has the lock is attached to the interpreter, as is whoever forks: no child finds it locked.
 pub fn pool(_attached: Python<'_>) -> PyResult<&'static ThreadPool> {
-    let mut known = POOL.lock().unwrap_or_else(PoisonError::into_inner);
-    let process = std::process::id();
-    if let Some((maker, pool)) = *known
-        && maker == process
-    {
-        return Ok(pool);
+    let (process, threads) = (std::process::id(), THREADS.get());
+    let mut pools = POOLS.lock().unwrap_or_else(PoisonError::into_inner);
+    if let Some(known) = pools.iter().find(|known| (known.process, known.threads) == (process, threads)) {
+        return Ok(known.pool);
     }
-    let builder = ThreadPoolBuilder::new().thread_name(|i| format!("skpca-{i}"));
+    let builder = ThreadPoolBuilder::new().num_threads(threads).thread_name(|i| format!("skpca-{i}"));
     let pool = builder.build().map_err(|error| PyRuntimeError::new_err(format!("no threads: {error}")))?;
     let pool: &'static ThreadPool = Box::leak(Box::new(pool));
-    *known = Some((process, pool));
+    pools.retain(|known| known.process == process);
+    pools.push(Pool { process, threads, pool });
     Ok(pool)
 }

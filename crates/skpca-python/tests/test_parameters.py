@@ -4,8 +4,11 @@ from fractions import Fraction
 
 import numpy as np
 import pytest
+import scipy.sparse
 import skpca
-from skpca import KernelNovelty, SparseKernelPCA
+from sklearn.model_selection import GridSearchCV
+from skpca import KernelNovelty, SparseKernelPCA, _kernel_model
+from skpca.exceptions import DenseCopyWarning, ShortfallWarning
 
 X = np.random.default_rng(0).normal(size=(60, 3))
 NAN, INFINITY = float("nan"), float("inf")
@@ -99,3 +102,69 @@ def test_instructions_can_be_pinned():
     assert '"level":"portable"' in models[1].request()
     with pytest.raises(ValueError, match="level = sse9: expected auto or avx512 or avx2 or portable"):
         skpca.fit(X, level="sse9")
+
+
+def test_a_spec_is_spelled_as_on_the_command_line():
+    spelled, given = (
+        SparseKernelPCA(2, method=method, kernel=kernel, random_state=0).fit(X)
+        for method, kernel in (
+            ("greedy,exchanges=1", "rbf,sigma=2"),
+            ({"name": "greedy", "exchanges": 1}, {"name": "rbf", "gamma": 0.125}),
+        )
+    )
+    assert np.array_equal(spelled.transform(X), given.transform(X)) and spelled.gamma_ == 0.125
+    with pytest.raises(ValueError, match="unknown method parameter 'pennalty'"):
+        SparseKernelPCA(2, method="l21,pennalty=0.1").fit(X)
+
+
+def test_parameters_of_a_method_in_a_grid():
+    pca = SparseKernelPCA(2, method="l21").set_params(method__penalty=0.5, kernel__gamma=0.1, n_components=3)
+    assert pca.method == {"name": "l21", "penalty": 0.5} and pca.kernel == {"name": "rbf", "gamma": 0.1}
+    assert pca.get_params()["method__penalty"] == 0.5 and "method__penalty" not in pca.get_params(deep=False)
+    search = GridSearchCV(pca, {"method__penalty": [0.5, 0.05]}, cv=2, error_score="raise").fit(X)
+    assert search.best_params_ == {"method__penalty": 0.05}
+
+
+@pytest.mark.parametrize(
+    "parameters, message",
+    [
+        (
+            {"method": {"name": "l21", "refit": True, "penalty": 0.1}, "refit": False},
+            "refit = False: l21 has refit = True",
+        ),
+        ({"kernel": {"name": "rbf", "gamma": 0.1}, "gamma": 0.2}, "gamma = 0.2: rbf has gamma = 0.1"),
+        ({"kernel": "rbf,gamma=0.1,sigma=2"}, "either gamma or sigma, not both"),
+        ({"n_support": 5, "fidelity": 0.9}, "n_support = 5 and fidelity = 0.9: give one of them, not both"),
+    ],
+)
+def test_contradictions_are_errors(parameters, message):
+    with pytest.raises(ValueError, match=message):
+        SparseKernelPCA(2, **parameters).fit(X)
+
+
+def test_gamma_auto_is_that_of_kernel_pca():
+    assert SparseKernelPCA(2, gamma="auto").fit(X).gamma_ == 1 / X.shape[1]
+
+
+@pytest.mark.parametrize(
+    "parameters, message",
+    [
+        ({"n_components": 20, "n_support": 10}, "20 components asked for, 10 found"),
+        ({"n_components": 500}, "500 components asked for"),
+    ],
+)
+def test_a_model_that_falls_short_warns(parameters, message):
+    with pytest.warns(ShortfallWarning, match=message):
+        SparseKernelPCA(**parameters).fit(X)
+
+
+def test_a_large_dense_copy_warns(monkeypatch):
+    monkeypatch.setattr(_kernel_model, "SMALL_COPY", 100)
+    with pytest.warns(DenseCopyWarning, match="60 x 3 is made dense"):
+        SparseKernelPCA(2, n_support=10).fit(scipy.sparse.csr_matrix(X))
+
+
+def test_the_package_shows_what_is_public():
+    assert skpca.__version__.split(".")[0].isdigit()
+    assert {"SparseKernelPCA", "KernelNovelty", "exceptions", "__version__"} <= set(dir(skpca))
+    assert not [name for name in dir(skpca) if name.startswith("_") and name != "__version__"]

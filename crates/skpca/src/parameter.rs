@@ -74,7 +74,7 @@ pub enum DefaultValue {
 }
 
 /// The rules for a bandwidth.
-pub(crate) const RULES: [&str; 3] = ["median", "mean", "scale"];
+pub(crate) const RULES: [&str; 4] = ["median", "mean", "scale", "auto"];
 /// What is counted takes time or memory, so a larger number could only be a mistake.
 const MANY: usize = 1_000_000;
 
@@ -234,7 +234,7 @@ impl fmt::Display for Domain {
             Domain::Count { least, most } => write!(f, "a whole number from {least} to {most}"),
             Domain::Boolean => write!(f, "true or false"),
             Domain::Choice(words) => write!(f, "{}", words.join(" or ")),
-            Domain::Bandwidth => write!(f, "a positive number, median, mean or scale"),
+            Domain::Bandwidth => write!(f, "a positive number, median, mean, scale or auto"),
             Domain::Numbers => write!(f, "a number from 0, or several (0.1:0.2)"),
             Domain::Reals => write!(f, "a list of finite numbers"),
             Domain::Kernel => write!(f, "the name of another kernel"),

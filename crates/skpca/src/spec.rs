@@ -133,6 +133,12 @@ impl Fields {
         }
     }
 
+    /// Whether a field was given; from then on it is known.
+    pub(crate) fn is_given(&mut self, name: &'static str) -> bool {
+        self.known.push(name);
+        self.left.contains_key(name)
+    }
+
     /// A number, if there is one.
     pub(crate) fn optional_number(&mut self, name: &str) -> Result<Option<f64>> {
         Ok(self.value(name)?.map(|value| value.as_f64().expect(AS_DECLARED)))

@@ -12,6 +12,7 @@ from . import _preimage
 from ._kernel_model import KernelModel, dense, double, refuse_masked
 from ._parameters import about, documented, is_number, is_one_of
 from ._registry import KERNELS, listed, those
+from ._threads import on_threads
 
 INVERSES = ("fixed-point", "ridge", "kernel-ridge")
 
@@ -112,7 +113,12 @@ class SparseKernelPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, KernelM
         self : object
             The fitted estimator.
         """
-        X = self._fit(X, y)
+        self._fit_inverse(self._fit(X, y))
+        return self
+
+    @on_threads
+    def _fit_inverse(self, X):
+        """What `inverse_transform` needs of the training rows."""
         inverse = self.inverse or ("fixed-point" if _preimage.applies(self._model) else "ridge")
         if inverse == "fixed-point" and not _preimage.applies(self._model):
             raise ValueError(f"inverse = 'fixed-point': only {listed(those(KERNELS, 'gaussian'))} has one")
@@ -121,8 +127,8 @@ class SparseKernelPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, KernelM
                 self._inverse = Ridge(alpha=self.alpha).fit(self._model.transform(X), X)
             elif inverse == "kernel-ridge":
                 self._inverse = _preimage.KernelRidge(self._model, self.support_vectors_, X, self.alpha)
-        return self
 
+    @on_threads
     def transform(self, X):
         """Features of rows, at `n_support` kernel values each.
 
@@ -140,6 +146,7 @@ class SparseKernelPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, KernelM
         features = self._model.transform(dense(X), single=X.dtype == np.float32)
         return features.astype(X.dtype, copy=False)
 
+    @on_threads
     def inverse_transform(self, X):
         """Rows whose features are near the given ones.
 
@@ -170,6 +177,7 @@ class SparseKernelPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, KernelM
             )
         return rows.astype(X.dtype, copy=False)
 
+    @on_threads
     def score(self, X, y=None):
         """Share of the variance of X in feature space that the components capture.
 

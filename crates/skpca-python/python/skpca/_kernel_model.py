@@ -10,7 +10,13 @@ from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_is_fitted, validate_data
 
-from . import _core, _given, _parameters, _request, _spec
+from . import _core, _given, _parameters, _request, _spec, _threads
+from .exceptions import DenseCopyWarning, ShortfallWarning
+
+# Notes of the core that say what a model lacks: "20 components asked for, 10 found: …".
+SHORTFALL = " asked for, "
+# Below so many bytes nobody needs to know of a dense copy.
+SMALL_COPY = 100_000_000
 
 
 class KernelModel(_parameters.Parameters, BaseEstimator):
@@ -19,7 +25,10 @@ class KernelModel(_parameters.Parameters, BaseEstimator):
     def _fit(self, X, y):
         """Fits the core's model to X, keeps it, and returns X as the core saw it."""
         _parameters.check(self)
-        X, labels = self._training(X, y)
+        with _threads.limited(self.n_jobs):
+            return self._fit_checked(*self._training(X, y))
+
+    def _fit_checked(self, X, labels):
         given = _given.is_given(self.kernel)
         seed = _spec.seed(self.random_state)
         model = (_given if given else _core).fit(
@@ -42,8 +51,28 @@ class KernelModel(_parameters.Parameters, BaseEstimator):
         if not self.report_["converged"]:
             what, rounds = about["method"]["name"], self.report_["rounds"]
             message = f"{what} did not converge in {rounds} rounds: raise max_iter or tol, or see report_"
-            warnings.warn(message, ConvergenceWarning, stacklevel=3)
+            warnings.warn(message, ConvergenceWarning, stacklevel=4)
+        for note in self.report_["notes"]:
+            if SHORTFALL in note:
+                warnings.warn(note, ShortfallWarning, stacklevel=4)
         return X
+
+    def get_params(self, deep=True):
+        """The parameters by name; with `deep` also those of dicts, as ``method__penalty``."""
+        params = super().get_params(deep)
+        for name in ("method", "kernel") if deep else ():
+            if isinstance(params[name], dict):
+                params |= {f"{name}__{key}": value for key, value in params[name].items() if key != "name"}
+        return params
+
+    def set_params(self, **params):
+        """Set parameters by name; ``method__penalty=0.1`` and ``kernel__gamma=0.5`` set one of a method or kernel."""
+        nested = {key: params.pop(key) for key in list(params) if key.startswith(("method__", "kernel__"))}
+        super().set_params(**params)
+        for key, value in nested.items():
+            name, _, parameter = key.partition("__")
+            setattr(self, name, {**_spec.fields(name, getattr(self, name)), parameter: value})
+        return self
 
     def _options(self):
         """What else the core is asked for."""
@@ -154,7 +183,13 @@ def refuse_masked(**arrays):
 
 def dense(X):
     """Rows as a model of the core takes them: float64 or float32. Those that are dense already are not copied."""
-    return X.toarray() if hasattr(X, "toarray") else X
+    if not hasattr(X, "toarray"):
+        return X
+    size = X.shape[0] * X.shape[1] * X.dtype.itemsize
+    if size > SMALL_COPY:
+        message = f"sparse input of {X.shape[0]} x {X.shape[1]} is made dense, which takes {size / 1e9:.1f} GB"
+        warnings.warn(message, DenseCopyWarning, stacklevel=5)
+    return X.toarray()
 
 
 def double(X):

@@ -73,7 +73,8 @@ class Parameters:
         default="expansion",
         metadata=about(
             "How the points are found: the name of a method, or a dict with parameters of its own too, such as"
-            ' ``{"name": "l21", "penalty": 0.1}``.',
+            ' ``{"name": "l21", "penalty": 0.1}`` or, as on the command line, ``"l21,penalty=0.1"``. In a grid,'
+            " ``method__penalty`` sets one of them.",
             more=described(METHODS),
         ),
     )
@@ -92,9 +93,9 @@ class Parameters:
         metadata=about(
             "The kernel's coefficient: a number, or a rule that finds one from the rows. "
             '"median" is 1 / median (squared) distance of two rows, "mean" 1 / (2 * mean squared distance), "scale"'
-            " 1 / (n_features * X.var()). None is "
+            ' 1 / (n_features * X.var()), "auto" 1 / n_features, the default of KernelPCA. None is '
             + "; ".join(f'"{rule}" for {listed(names)}' for rule, names in owners(KERNELS, "gamma", "default").items())
-            + ". KernelPCA's default would be ``1 / n_features``.",
+            + ".",
             is_gamma,
             f"a finite number above 0 or one of {', '.join(GAMMA_RULES)}",
         ),
@@ -184,7 +185,9 @@ class Parameters:
     n_jobs: int | None = field(
         default=None,
         metadata=about(
-            "There for compatibility: all threads of the machine are used. ``RAYON_NUM_THREADS`` limits them.",
+            "Number of threads: -1 is all cores, -2 all but one. None is 1 in a worker of joblib and all cores elsewhere,"
+            " unless `joblib.parallel_config` says otherwise. ``OMP_NUM_THREADS`` and threadpoolctl limit what -1 and None"
+            " mean. Results do not depend on it.",
             lambda value: is_whole(value, -(2**63)) and value != 0,
             "an integer other than 0",
         ),
@@ -201,6 +204,9 @@ def check(estimator):
         is_sound, expected = one.metadata["check"]
         if not is_sound(value):
             raise ValueError(f"{one.name} = {value!r}: must be {expected}{' or None' if optional else ''}")
+    if estimator.n_support is not None and estimator.fidelity is not None:
+        size, quality = f"n_support = {estimator.n_support!r}", f"fidelity = {estimator.fidelity!r}"
+        raise ValueError(f"{size} and {quality}: give one of them, not both")
 
 
 def documented(kind):

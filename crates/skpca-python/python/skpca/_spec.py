@@ -1,10 +1,12 @@
 """How scikit-learn's parameters are spelled in the core: `{"name": "rbf", "gamma": 0.5}`, and a seed."""
 
+import dataclasses
 import json
 from numbers import Integral, Real
 
 from sklearn.utils import check_random_state
 
+from . import _core
 from ._registry import ALIASES, KERNELS, METHODS, known
 
 # Fields of a spec that name an entry.
@@ -14,9 +16,9 @@ OF_METHODS = sorted({name for entry in METHODS.values() for name in known(entry)
 
 
 def fields(what, value):
-    """A name or a dict as a dict of its own."""
+    """A name, a name with parameters as on the command line, or a dict, as a dict of its own."""
     if isinstance(value, str):
-        value = {"name": value}
+        value = json.loads(_core.parse_spec(value)) if "," in value else {"name": value}
     if not isinstance(value, dict) or not isinstance(value.get("name"), str):
         raise ValueError(f'{what} = {value!r}: expected a name, or a dict such as {{"name": "rbf", "gamma": 0.5}}')
     return {
@@ -24,20 +26,29 @@ def fields(what, value):
     }
 
 
+def joined(estimator, spec, given):
+    """The parameters of the estimator and those of its dict. A dict goes before defaults, but may not contradict."""
+    defaults = {one.name: one.default for one in dataclasses.fields(estimator)}
+    for ours, (theirs, value) in given.items():
+        if theirs in spec and spec[theirs] != value and value != defaults[ours]:
+            raise ValueError(f"{ours} = {value!r}: {spec['name']} has {theirs} = {spec[theirs]!r}; give it once")
+    return {**{theirs: value for theirs, value in given.values()}, **spec}
+
+
 def kernel(estimator):
-    """The kernel; what its dict says goes before `gamma`, `degree` and `coef0`."""
+    """The kernel; what its dict says goes before the defaults of `gamma`, `degree` and `coef0`."""
     spec = fields("kernel", estimator.kernel)
     entry = KERNELS.get(spec["name"])
     # A kernel made of another one has the parameters of that one.
     bases = [one for one in entry["parameters"] if one["type"] == "kernel"] if entry else []
     for base in bases:
         entry = KERNELS.get(spec.get(base["name"], base["default"]))
-    given = {theirs: getattr(estimator, ours) for ours, theirs in known(entry).items()}
-    return {**{name: value for name, value in given.items() if value is not None}, **spec}
+    given = {ours: (theirs, getattr(estimator, ours)) for ours, theirs in known(entry).items()}
+    return joined(estimator, spec, {ours: pair for ours, pair in given.items() if pair[1] is not None})
 
 
 def method(estimator):
-    """The method; what its dict says goes before `refit`, `tol` and `max_iter`."""
+    """The method; what its dict says goes before the defaults of `refit`, `tol` and `max_iter`."""
     spec = fields("method", estimator.method)
     names = known(METHODS.get(spec["name"]))
     given = {name: getattr(estimator, name) for name in OF_METHODS if getattr(estimator, name) is not None}
@@ -45,7 +56,7 @@ def method(estimator):
         # A parameter with a default is there for the methods that have it.
         if name not in names and getattr(type(estimator), name) is None:
             raise ValueError(f"{name} = {value!r}: the method {spec['name']} has no such parameter")
-    return {**{names[name]: value for name, value in given.items() if name in names}, **spec}
+    return joined(estimator, spec, {name: (names[name], value) for name, value in given.items() if name in names})
 
 
 def labelled(estimator):
@@ -60,6 +71,7 @@ def labelled(estimator):
 def entry_of(registry, value):
     """The entry that a name or a dict names; one that needs no labels where there is none."""
     name = value.get("name") if isinstance(value, dict) else value
+    name = name.partition(",")[0] if isinstance(name, str) else name
     return registry.get(name, {"labelled": False}) if isinstance(name, str) else {"labelled": False}
 
 

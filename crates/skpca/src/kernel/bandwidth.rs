@@ -3,7 +3,8 @@
 //! ```text
 //! median   γ = 1 / median ‖x − y‖²           over pairs of rows
 //! mean     γ = 1 / 2σ²,  σ² = mean ‖x − y‖²   (Das, Golatkar & Awate 2018)
-//! scale    γ = 1 / (d · var X)                (scikit-learn's rule)
+//! scale    γ = 1 / (d · var X)                (scikit-learn's support vector machines)
+//! auto     γ = 1 / d                          (scikit-learn's KernelPCA)
 //! ```
 //!
 //! For a kernel of the city-block distance the distance itself takes the place of its square.
@@ -61,6 +62,9 @@ impl Bandwidth<'_> {
     }
 
     fn rule(&self, rows: &dyn Rows, rule: &str, distance: Distance) -> Result<f64> {
+        if rule == "auto" {
+            return Ok(1.0 / rows.d() as f64);
+        }
         if rule == "scale" {
             check_varied(rows)?;
             return Ok(1.0 / (rows.d() as f64 * variance(rows)?));
@@ -200,6 +204,8 @@ mod tests {
         assert_eq!(gamma(points(), "median", Distance::Manhattan), Ok(1.0 / 2.0));
         let mean = gamma(points(), "mean", Distance::Squared).unwrap();
         assert!((mean - 0.5 / (14.0 / 3.0)).abs() < 1e-15);
+        let auto = gamma(points(), "auto", Distance::Squared).unwrap();
+        assert_eq!(auto, 1.0 / points().d() as f64);
         let scale = gamma(points(), "scale", Distance::Squared).unwrap();
         assert!((scale - 9.0 / 14.0).abs() < 1e-15);
         // 0, 1: the one pair; 0, 1, 1, 3 with the equal pair left out: 1 1 4 4 9.

@@ -1,10 +1,12 @@
-//! `k(x, z) = exp(−γ ‖x − z‖²)`
+//! `k(x, z) = exp(−γ ‖x − z‖²)`, with γ = 1 / 2σ² where σ is given
 
 use std::sync::Arc;
 
 use super::bandwidth::Distance;
 use super::parameters::GAMMA;
 use super::{Capabilities, Entry, Form, Kernel};
+use crate::error::Error;
+use crate::parameter::{Domain, Parameter, Range};
 use crate::spec::Spec;
 
 pub(super) const ENTRY: Entry = Entry {
@@ -12,11 +14,28 @@ pub(super) const ENTRY: Entry = Entry {
     sklearn: None,
     summary: "exp(−γ ‖x − z‖²)",
     source: None,
-    parameters: &[GAMMA],
+    parameters: &[GAMMA, SIGMA],
     learned: &[],
     capabilities: Capabilities { gaussian: true, ..Capabilities::RADIAL },
-    build: |fields, bandwidth| Ok(Arc::new(Rbf { gamma: bandwidth.of("gamma", fields, Distance::Squared)? })),
+    build: |fields, bandwidth| {
+        let gamma = match fields.optional_number("sigma")? {
+            None => bandwidth.of("gamma", fields, Distance::Squared)?,
+            Some(sigma) if fields.is_given("gamma") => {
+                return Err(Error::parameter("sigma", sigma, "either gamma or sigma, not both"));
+            }
+            Some(sigma) => 0.5 / (sigma * sigma),
+        };
+        Ok(Arc::new(Rbf { gamma }))
+    },
 };
+
+/// Squares of these are neither 0 nor infinite.
+const SIGMA: Parameter = Parameter::optional(
+    "sigma",
+    Domain::Number(Range::Between(1e-150, 1e150)),
+    "gamma decides",
+    "σ, instead of γ = 1 / 2σ²",
+);
 
 #[derive(Debug)]
 pub(crate) struct Rbf {
