@@ -185,9 +185,9 @@ class Parameters:
     n_jobs: int | None = field(
         default=None,
         metadata=about(
-            "Number of threads: -1 is all cores, -2 all but one. None is 1 in a worker of joblib and all cores elsewhere,"
-            " unless `joblib.parallel_config` says otherwise. ``OMP_NUM_THREADS`` and threadpoolctl limit what -1 and None"
-            " mean. Results do not depend on it.",
+            "Number of threads: -1 is all cores, -2 all but one. None is 1 in a worker of joblib and all cores"
+            " elsewhere, unless `joblib.parallel_config` says otherwise. ``OMP_NUM_THREADS`` and threadpoolctl limit"
+            " what -1 and None mean. Results do not depend on it.",
             lambda value: is_whole(value, -(2**63)) and value != 0,
             "an integer other than 0",
         ),

@@ -1,4 +1,4 @@
-"""Warnings of skpca, to be filtered by class: ``warnings.simplefilter("ignore", skpca.exceptions.ShortfallWarning)``."""
+"""Warnings of skpca, one class each: ``warnings.simplefilter("ignore", skpca.exceptions.ShortfallWarning)``."""
 
 
 class SkpcaWarning(UserWarning):
