@@ -21,12 +21,14 @@ const ALLOWED: &[(&str, &str)] = &[
     ("report.rs", "/// `l21-50.skpca`, `greedy-fidelity-0.95.skpca`"),
     ("_spec.py", r#""name": "rbf", "gamma": 0.5"#),
     ("_parameters.py", r#"``{"name": "l21", "penalty": 0.1}``"#),
+    ("lib.rs", r#"/// A spec as JSON: `l21,penalty=0.1`"#),
     ("_parameters.py", r#"``{"name": "rbf", "gamma": 0.5}``"#),
     // Defaults.
     ("_parameters.py", r#"default="expansion","#),
     ("_parameters.py", r#"default="rbf","#),
     ("_core.pyi", r#"method: str = "expansion""#),
     ("_core.pyi", r#"kernel: str = "rbf""#),
+    ("_given.py", r#"AMONG_SAMPLES = "greedy""#),
     ("lib.rs", r#"method = "expansion", kernel = "rbf""#),
     // Words that mean something else: the threshold of the scores, a linear classifier, a capability.
     ("apply.rs", r#"["score", "threshold", "p_value", "novel"]"#),

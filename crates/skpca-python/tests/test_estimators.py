@@ -23,8 +23,9 @@ from sklearn.datasets import load_digits, load_iris
 from sklearn.decomposition import PCA, KernelPCA
 from sklearn.exceptions import ConvergenceWarning, NotFittedError
 from sklearn.kernel_ridge import KernelRidge
+from sklearn.linear_model import LogisticRegression
 from sklearn.metrics.pairwise import rbf_kernel
-from sklearn.model_selection import GridSearchCV
+from sklearn.model_selection import GridSearchCV, cross_val_score
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 from sklearn.svm import LinearSVC
@@ -298,7 +299,7 @@ def test_given_kernels_are_as_good_as_ours(method):
 def test_given_kernels_say_what_they_cannot(tmp_path):
     x, queries = skewed(40)
     with pytest.raises(ValueError, match="expansion moves points.*greedy"):
-        SparseKernelPCA(kernel=rbf).fit(x)
+        SparseKernelPCA(kernel=rbf, method={"name": "expansion", "restarts": 2}).fit(x)
     with pytest.raises(ValueError, match="square"):
         SparseKernelPCA(kernel="precomputed", method="greedy").fit(x)
     with pytest.raises(ValueError, match="not PSD"):
@@ -310,6 +311,58 @@ def test_given_kernels_say_what_they_cannot(tmp_path):
     assert (function.predict(x) == 1).mean() > 0.9
     with pytest.raises(ValueError, match="pickle"):
         function.save(tmp_path / "model")
+
+
+def test_the_default_of_given_kernels_keeps_samples():
+    x, queries = skewed(40)
+    pca = SparseKernelPCA(2, kernel=rbf).fit(x)
+    assert any("fitted by greedy" in note for note in pca.report_["notes"]) and pca.support_ is not None
+    np.testing.assert_array_equal(
+        pca.transform(queries), SparseKernelPCA(2, kernel=rbf, method="greedy").fit(x).transform(queries)
+    )
+
+
+def test_functions_of_tables_are_called_once():
+    """As many calls as there are blocks, not pairs; and the answers of a function of rows."""
+    x, queries = skewed(40)
+    calls = []
+
+    def table(a, b):
+        calls.append(len(a) * len(b))
+        return rbf_kernel(a, b, gamma=0.2)
+
+    by_tables, by_rows = (SparseKernelPCA(2, kernel=kernel, method="greedy").fit(x) for kernel in (table, rbf))
+    assert len(calls) <= 4 and max(calls) == len(x) ** 2, "the matrix, the features for the inverse, and a trial each"
+    np.testing.assert_allclose(by_tables.transform(queries), by_rows.transform(queries), atol=1e-9)
+    detectors = [KernelNovelty(kernel=kernel, method="greedy").fit(x) for kernel in (table, rbf)]
+    np.testing.assert_allclose(*(detector.score_samples(queries) for detector in detectors), atol=1e-9)
+
+
+def test_precomputed_kernels_in_cross_validation():
+    x, _ = skewed(60)
+    labels = (x[:, 0] > np.median(x[:, 0])).astype(int)
+    pipeline = make_pipeline(SparseKernelPCA(4, kernel="precomputed", method="greedy"), LogisticRegression())
+    assert cross_val_score(pipeline, rbf_kernel(x, gamma=0.2), labels, cv=3, error_score="raise").mean() > 0.7
+
+
+def bigrams(a, b):
+    """How many pairs of letters two words share, as a cosine."""
+    one, two = ({word[i : i + 2] for i in range(len(word) - 1)} for word in (a, b))
+    return len(one & two) / np.sqrt(len(one) * len(two))
+
+
+@pytest.mark.parametrize("kind", [list, np.array, lambda words: np.array(words, dtype=object)])
+def test_kernels_of_strings(kind):
+    words = ["kernel", "kernels", "colonel", "colonels", "sparse", "sparsely", "parsec", "spare", "spars", "kern"]
+    pca = SparseKernelPCA(2, kernel=bigrams, method="greedy", n_support=4).fit(kind(words))
+    features = pca.transform(kind(["kernelled", "sparsest"]))
+    near = pca.transform(kind(["kernel", "sparse"]))
+    assert features.shape == (2, 2)
+    assert np.linalg.norm(features[0] - near[0]) < np.linalg.norm(features[0] - near[1])
+    assert set(pca.support_vectors_) <= set(words)
+    detector = KernelNovelty(kernel=bigrams, n_support=4).fit(kind(words))
+    assert detector.score_samples(kind(["kernel", "xyzzy"])).argmin() == 1
+    np.testing.assert_array_equal(pickle.loads(pickle.dumps(pca)).transform(["kern"]), pca.transform(["kern"]))
 
 
 # Containers.

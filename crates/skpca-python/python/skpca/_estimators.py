@@ -122,7 +122,7 @@ class SparseKernelPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, KernelM
         inverse = self.inverse or ("fixed-point" if _preimage.applies(self._model) else "ridge")
         if inverse == "fixed-point" and not _preimage.applies(self._model):
             raise ValueError(f"inverse = 'fixed-point': only {listed(those(KERNELS, 'gaussian'))} has one")
-        if not self.__sklearn_tags__().input_tags.pairwise:
+        if not self.__sklearn_tags__().input_tags.pairwise and X.dtype != object:
             if inverse == "ridge":
                 self._inverse = Ridge(alpha=self.alpha).fit(self._model.transform(X), X)
             elif inverse == "kernel-ridge":

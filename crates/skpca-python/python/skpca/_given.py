@@ -1,44 +1,90 @@
-"""Kernels that the core does not know: a function of two rows, or a matrix of kernel values.
+"""Kernels that the core does not know: a function of two rows or of two tables, or a matrix of kernel values.
 
     K = F Fᵀ: the core fits its model to the rows of F under the linear kernel, and chooses among the samples.
     New rows need their kernel values with these samples, nothing of F.
 
-n × n, unlike everything else here. Methods that move points have nothing to move.
+n × n, unlike everything else here. Methods that move points have nothing to move. Rows may be any objects that a
+function takes: strings, graphs.
 """
 
 import json
+from numbers import Number
 
 import numpy as np
-from sklearn.metrics.pairwise import pairwise_kernels
 from sklearn.utils.validation import _check_psd_eigenvalues
 
 from . import _core, _registry
+
+# The method in place of the default, which moves points.
+AMONG_SAMPLES = "greedy"
 
 
 def is_given(kernel):
     return callable(kernel) or isinstance(kernel, str) and kernel == "precomputed"
 
 
+def as_objects(X):
+    """An array of the things in X, if they are no rows of numbers."""
+    shape = getattr(X, "shape", None)
+    if not hasattr(X, "__len__") or shape is not None and len(shape) != 1 or not len(X):
+        return None
+    first = next(iter(X))
+    if np.ndim(first) > 0 or isinstance(first, Number):
+        return None
+    objects = np.empty(len(X), dtype=object)
+    objects[:] = list(X)
+    return objects
+
+
 def fit(X, kernel, scaling, names=None, words=None, **options):
     """As `_core.fit`, for rows under a function, or for a matrix of kernel values."""
     if scaling != "none":
         raise ValueError(f"scaling = {scaling!r}: must be none under a given kernel, which sees the rows as they are")
-    values = X if kernel == "precomputed" else finite(pairwise_kernels(X, metric=kernel))
+    values = X if isinstance(kernel, str) else matrix(kernel, X, X)
     if values.shape[0] != values.shape[1]:
         raise ValueError(f"a precomputed kernel matrix must be square, X has shape {values.shape}")
-    model = _core.fit(factor(values), kernel=_registry.LINEAR, scaling="none", **options)
-    if "rows" not in model.arrays():
-        method = json.loads(model.describe())["method"]["name"]
-        others = [name for name, entry in _registry.METHODS.items() if not entry["synthetic_points"]]
-        raise ValueError(f"the method {method} moves points, a given kernel has samples only: use {', '.join(others)}")
-    return Given(model, kernel, X)
+    method, notes = json.loads(options.pop("method")), []
+    if _registry.METHODS.get(method["name"], {}).get("synthetic_points"):
+        if len(method) > 1:
+            others = [name for name, entry in _registry.METHODS.items() if not entry["synthetic_points"]]
+            message = f"the method {method['name']} moves points, a given kernel has samples only: use one of "
+            raise ValueError(message + ", ".join(others))
+        notes = [f"{method['name']} moves points and a given kernel has samples only: fitted by {AMONG_SAMPLES}"]
+        method = {"name": AMONG_SAMPLES}
+    model = _core.fit(factor(values), method=json.dumps(method), kernel=_registry.LINEAR, scaling="none", **options)
+    return Given(model, kernel, X, notes)
 
 
-def finite(values):
-    """Values of someone's function, which may be anything."""
+def matrix(kernel, X, Z):
+    """K(X, Z) by a function of two tables, as scikit-learn's are, or of two rows."""
+    if takes_tables(kernel, Z):
+        values = np.asarray(kernel(X, Z), dtype=float)
+    elif X is Z:
+        values = np.zeros((len(X), len(X)))
+        for i, x in enumerate(X):
+            values[i, : i + 1] = [kernel(x, z) for z in X[: i + 1]]
+        values += np.tril(values, -1).T
+    else:
+        values = np.array([[kernel(x, z) for z in Z] for x in X], dtype=float)
     if not np.isfinite(values).all():
         raise ValueError("the kernel function returned values that are not finite numbers")
     return values
+
+
+def takes_tables(kernel, X):
+    """Whether a function makes a matrix of one row and two."""
+    few = np.concatenate([X[:1], X[:1]])
+    try:
+        return np.shape(kernel(X[:1], few)) == (1, 2)
+    except Exception:  # noqa: BLE001: whatever a function of two rows says to tables
+        return False
+
+
+def diagonal(kernel, X):
+    """k(x, x) of every row."""
+    if takes_tables(kernel, X):
+        return np.array([kernel(X[i : i + 1], X[i : i + 1])[0, 0] for i in range(len(X))], dtype=float)
+    return np.array([kernel(x, x) for x in X], dtype=float)
 
 
 def factor(values):
@@ -49,12 +95,17 @@ def factor(values):
     return np.ascontiguousarray(vectors[:, kept] * np.sqrt(squares[kept]))
 
 
+def numbers(X):
+    """Rows of numbers in 64 bits; other things as they are."""
+    return X if X.dtype == object else X.astype(np.float64, copy=False)
+
+
 class Given:
     """Does what the core's `Model` does, at kernel values that someone else computes."""
 
-    def __init__(self, model, kernel, X):
-        self.model, self.kernel, self.width = model, kernel, X.shape[1]
-        self.parts = model.arrays()
+    def __init__(self, model, kernel, X, notes):
+        self.model, self.kernel, self.width = model, kernel, X.shape[1] if X.ndim == 2 else 1
+        self.parts, self.notes = model.arrays(), notes
         self.points = X[self.parts["rows"]] if callable(kernel) else np.empty((0, 0))
 
     def transform(self, X, single=False):
@@ -66,28 +117,27 @@ class Given:
             raise ValueError(
                 "scores need k(x, x), which a precomputed kernel matrix does not hold: give a kernel function"
             )
-        X = X.astype(np.float64, copy=False)
-        lengths = np.array([self.kernel(x, x) for x in X], dtype=float)
+        X = numbers(X)
+        lengths = diagonal(self.kernel, X)
         mu, beta = self.parts["mu"], self.parts["beta"]
         along = self.transform(X) @ self.parts.get("frame", np.eye(self.parts["coefficients"].shape[1]))
         return np.maximum(lengths - 2 * self.values(X) @ beta + mu @ beta - np.square(along).sum(axis=1), 0)
 
     def values(self, X):
         """Kernel values of rows with the support."""
-        X = X.astype(np.float64, copy=False)
-        if self.kernel == "precomputed":
-            return X[:, self.parts["rows"]]
-        return finite(pairwise_kernels(X, self.points, metric=self.kernel))
+        X = numbers(X)
+        return X[:, self.parts["rows"]] if isinstance(self.kernel, str) else matrix(self.kernel, X, self.points)
 
     def p_values(self, scores):
         return self.model.p_values(scores)
 
     def arrays(self):
-        d = self.points.shape[1]
-        return {**self.parts, "support": self.points, "scale": np.ones(d), "shift": np.zeros(d)}
+        return {**self.parts, "support": self.points, "scale": None, "shift": None}
 
     def describe(self):
-        return json.dumps({**json.loads(self.model.describe()), "kernel": {"name": "given"}, "d": self.width})
+        about = json.loads(self.model.describe())
+        about["report"]["notes"] += self.notes
+        return json.dumps({**about, "kernel": {"name": "given"}, "d": self.width})
 
     def score_gradient(self, X):
         raise ValueError("a given kernel has no gradient")

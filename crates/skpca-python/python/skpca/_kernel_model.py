@@ -94,7 +94,11 @@ class KernelModel(_parameters.Parameters, BaseEstimator):
         return self._checked(X, reset=False, ensure_all_finite=_given.is_given(self.kernel))
 
     def _checked(self, X, **checks):
-        """Rows in C order, dense or sparse, float32 where they came so."""
+        """Rows in C order, dense or sparse, float32 where they came so. A function may take rows of anything."""
+        things = _given.as_objects(X) if callable(self.kernel) else None
+        if things is not None:
+            self.n_features_in_ = 1
+            return things
         refuse_masked(X=X, **{name: value for name, value in checks.items() if name == "y"})
         dtype = getattr(X, "dtype", None)
         if getattr(dtype, "kind", "O") not in "biufcO":
@@ -110,7 +114,7 @@ class KernelModel(_parameters.Parameters, BaseEstimator):
         self._model = model
         self._frame = parts.get("frame")
         self.support_ = parts.get("rows")
-        self.support_vectors_ = parts["support"] * parts["scale"] + parts["shift"]
+        self.support_vectors_ = unscaled(parts)
         self.coefficients_ = parts["coefficients"]
         self.explained_variance_ = parts["variances"]
         self.explained_variance_ratio_ = parts["variances"] / about["total_variance"]
@@ -169,6 +173,12 @@ class KernelModel(_parameters.Parameters, BaseEstimator):
         return tags
 
 
+def unscaled(parts):
+    """The support as rows of the caller's table; things that are not rows of numbers as they are."""
+    support = parts["support"]
+    return support if parts["scale"] is None else support * parts["scale"] + parts["shift"]
+
+
 def distinct(names):
     """Names of columns that can be told apart by them, or nothing."""
     return list(names) if len(names) and len(set(names)) == len(names) else None
@@ -193,8 +203,8 @@ def dense(X):
 
 
 def double(X):
-    """Rows as the rest of the core takes them: dense, float64, one after the other."""
-    return np.ascontiguousarray(dense(X), dtype=np.float64)
+    """Rows as the rest of the core takes them: dense, float64, one after the other. Things that are no numbers stay."""
+    return X if X.dtype == object else np.ascontiguousarray(dense(X), dtype=np.float64)
 
 
 def progress(name):

@@ -15,6 +15,7 @@ from typing import get_args
 
 import numpy as np
 
+from ._given import AMONG_SAMPLES
 from ._registry import KERNELS, METHODS, described, listed, owners, those
 
 SCALINGS = ("none", "standard", "minmax")
@@ -82,9 +83,11 @@ class Parameters:
         default="rbf",
         metadata=about(
             'The name of a kernel, or a dict with its parameters too, such as ``{"name": "rbf", "gamma": 0.5}``.'
-            ' A function of two rows, or "precomputed" (X is the matrix of kernel values, then of those of new rows'
-            f" with the training rows), works with every method but {listed(those(METHODS, 'synthetic_points'))}; it"
-            " takes an n_samples x n_samples matrix and cannot be saved to a model file.",
+            " A function of two tables, as in `sklearn.metrics.pairwise`, or of two rows, which may then be any"
+            ' objects (strings, graphs), or "precomputed" (X is the matrix of kernel values, then of those of new rows'
+            f" with the training rows), works with every method but {listed(those(METHODS, 'synthetic_points'))},"
+            f' in place of which "{AMONG_SAMPLES}" is used; it takes an n_samples x n_samples matrix and cannot be'
+            " saved to a model file.",
             more=described(KERNELS),
         ),
     )
