@@ -51,6 +51,8 @@ fn load(arguments: &ApplyArguments) -> Result<(Model, Points<'static>), Failure>
         ignore: model.parts().columns.ignored.clone(),
         expected: Some(model.parts().columns.d()),
         label_optional: false,
+        delimiter: arguments.table.delimiter,
+        decimal: arguments.table.decimal,
     };
     let table = table::read(&arguments.table.data, &options)?;
     // The columns in the model's order and scaled, and the answers.

@@ -103,6 +103,13 @@ pub struct TableArguments {
     /// The first line of a text table holds data, not names
     #[arg(long)]
     pub no_header: bool,
+    /// What stands between the fields of a text table, such as ';' or '|' [default: what the first line of a .csv has: a
+    /// comma, semicolon or tab]
+    #[arg(long, value_name = "CHARACTER", value_parser = one_byte)]
+    pub delimiter: Option<u8>,
+    /// The decimal sign of a text table, '.' or ',' [default: a comma between semicolons, a point elsewhere]
+    #[arg(long, value_name = "SIGN", value_parser = decimal)]
+    pub decimal: Option<u8>,
     /// Threads to use, 1024 at most [default: all cores]; results do not depend on it
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..=1024))]
     pub threads: Option<u16>,
@@ -219,6 +226,22 @@ pub struct CompareArguments {
     /// One JSON object instead of text
     #[arg(long)]
     pub json: bool,
+}
+
+fn one_byte(text: &str) -> Result<u8, String> {
+    match text.as_bytes() {
+        b"\\t" => Ok(b'\t'),
+        [byte] if !byte.is_ascii_alphanumeric() && !b"\"\r\n.".contains(byte) => Ok(*byte),
+        _ => Err("must be one character, such as ';', '|' or '\\t'".into()),
+    }
+}
+
+fn decimal(text: &str) -> Result<u8, String> {
+    match text {
+        "." => Ok(b'.'),
+        "," => Ok(b','),
+        _ => Err("must be '.' or ','".into()),
+    }
 }
 
 /// What `compare` does with labels.

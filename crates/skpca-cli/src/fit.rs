@@ -56,6 +56,8 @@ pub fn read_from(source: &str, arguments: &TableArguments) -> Result<Table, Fail
         header: !arguments.no_header,
         label: arguments.label.clone(),
         drop: arguments.drop.clone(),
+        delimiter: arguments.delimiter,
+        decimal: arguments.decimal,
         ..ReadOptions::default()
     };
     Ok(table::read(source, &options)?)

@@ -6,6 +6,7 @@
 
 mod columnar;
 mod delimited;
+mod dialect;
 mod error;
 mod ipc;
 mod npy;
@@ -60,6 +61,10 @@ pub struct ReadOptions {
     pub expected: Option<usize>,
     /// Whether the label column may be absent.
     pub label_optional: bool,
+    /// What stands between the fields of a text table; by default its extension and first line tell.
+    pub delimiter: Option<u8>,
+    /// The decimal sign of a text table; by default a comma between semicolons, a point elsewhere.
+    pub decimal: Option<u8>,
 }
 
 impl Default for ReadOptions {
@@ -71,6 +76,8 @@ impl Default for ReadOptions {
             ignore: Vec::new(),
             expected: None,
             label_optional: false,
+            delimiter: None,
+            decimal: None,
         }
     }
 }

@@ -5,6 +5,7 @@ use std::str;
 
 use flate2::read::MultiGzDecoder;
 
+use super::dialect::Dialect;
 use super::error::{At, Columns, Place, TableError};
 use super::quoted::{Record, Records};
 use super::selection::Selection;
@@ -13,6 +14,8 @@ use super::{ReadOptions, Table, plain, space};
 const GZIP_MAGIC: &[u8] = &[0x1f, 0x8b];
 const UTF8_BOM: &[u8] = b"\xef\xbb\xbf";
 const BUFFER_BYTES: usize = 1 << 16;
+/// No more of a first line than this is looked at for its separators.
+const LONGEST_LINE: u64 = 16 << 20;
 
 /// Words that stand for an absent value, in any case. A field of blanks only is absent as well.
 const MISSING: &[&str] = &["na", "n/a", "<na>", "nan", "null", "none"];
@@ -21,8 +24,12 @@ const MISSING: &[&str] = &["na", "n/a", "<na>", "nan", "null", "none"];
 pub(super) fn read(file: &str, input: impl Read, separator: u8, options: &ReadOptions) -> Result<Table, TableError> {
     let io_error = |error| TableError::Io { file: file.to_string(), error };
     let text = skip_bom(unpack(input).map_err(io_error)?).map_err(io_error)?;
-    let text: Box<dyn BufRead> = Box::new(BufReader::with_capacity(BUFFER_BYTES, text));
-    let mut records = Records::new(file, text, separator);
+    let mut text = BufReader::with_capacity(BUFFER_BYTES, text);
+    let mut line = Vec::new();
+    (&mut text).take(LONGEST_LINE).read_until(b'\n', &mut line).map_err(io_error)?;
+    let dialect = Dialect::of(&line, separator, options);
+    let text: Box<dyn BufRead> = Box::new(io::Cursor::new(line).chain(text));
+    let mut records = Records::new(file, text, dialect.separator);
     if !records.advance()? {
         return Err(TableError::Empty { file: file.to_string() });
     }
@@ -31,7 +38,8 @@ pub(super) fn read(file: &str, input: impl Read, separator: u8, options: &ReadOp
     } else {
         Columns::Numbered(records.record.count())
     };
-    let mut rows = Rows { selection: Selection::new(file, columns, options)?, values: Vec::new(), label: Vec::new() };
+    let selection = Selection::new(file, columns, options)?;
+    let mut rows = Rows { selection, dialect, values: Vec::new(), label: Vec::new() };
     if !options.header {
         rows.push(&records)?;
     }
@@ -107,6 +115,7 @@ fn header(file: &str, record: &Record) -> Result<Vec<String>, TableError> {
 /// The rows read so far.
 struct Rows {
     selection: Selection,
+    dialect: Dialect,
     values: Vec<f64>,
     label: Vec<String>,
 }
@@ -121,7 +130,7 @@ impl Rows {
             // Twice: as they are parsed, and where they go.
             let room = space::check(&self.selection.file, 2 * plain::size(&slab, &self.selection)).is_ok();
             let plain = whole && room && !slab.is_empty();
-            let pieces = plain.then(|| plain::parse(&slab, records.record.separator, &self.selection)).flatten();
+            let pieces = plain.then(|| plain::parse(&slab, self.dialect, &self.selection)).flatten();
             let Some(pieces) = pieces else {
                 records.put_back(slab);
                 return Ok(());
@@ -158,7 +167,8 @@ impl Rows {
         }
         space::reserve(&mut self.values, selection.features.len(), &selection.file)?;
         for &column in &selection.features {
-            self.values.push(number(record.field(column), || selection.place(At::Line(record.line), column))?);
+            let place = || selection.place(At::Line(record.line), column);
+            self.values.push(number(record.field(column), self.dialect, place)?);
         }
         if let Some(column) = selection.label {
             space::push(&mut self.label, label(record, column, &selection.file)?, &selection.file)?;
@@ -167,8 +177,8 @@ impl Rows {
     }
 }
 
-fn number(field: &[u8], place: impl FnOnce() -> Place) -> Result<f64, TableError> {
-    if let Some(value) = plain::number(field) {
+fn number(field: &[u8], dialect: Dialect, place: impl FnOnce() -> Place) -> Result<f64, TableError> {
+    if let Some(value) = dialect.number(field) {
         return Ok(value);
     }
     let field = field.trim_ascii();

@@ -59,8 +59,10 @@ pub struct Place {
     pub file: String,
     /// Line of a text file or row of a binary one.
     pub at: At,
-    /// The column as [`Columns::text`] shows it.
+    /// The column as [`Columns::text`] shows it …
     pub column: String,
+    /// … and as a flag names it.
+    pub name: String,
 }
 
 /// Text editors count lines from 1, data frames count rows from 0.
@@ -87,6 +89,14 @@ impl Columns {
         match self {
             Columns::Named(names) => names.len(),
             Columns::Numbered(count) => *count,
+        }
+    }
+
+    /// The column as a flag names it.
+    pub fn name(&self, index: usize) -> String {
+        match self {
+            Columns::Named(names) => names[index].clone(),
+            Columns::Numbered(_) => index.to_string(),
         }
     }
 
@@ -144,7 +154,12 @@ impl fmt::Display for TableError {
                 shell_word(name)
             ),
             Self::NotANumber { place, value } => {
-                write!(out, "{place}: '{}' is not a number", shorten(value))
+                write!(out, "{place}: '{}' is not a number", shorten(value))?;
+                if value.contains(',') && dotted(value) {
+                    return write!(out, "; if commas are decimal signs use --decimal ,");
+                }
+                let word = shell_word(&place.name);
+                write!(out, "; if the column holds classes use --label {word}, to leave it out --drop {word}")
             }
             Self::Missing { place } => write!(out, "{place}: missing value (drop the row or fill it first)"),
             Self::NotFinite { place, value } => {
@@ -191,6 +206,11 @@ fn shorten(text: &str) -> String {
     }
 }
 
+/// Whether a text is a number but for its commas.
+fn dotted(text: &str) -> bool {
+    text.trim().replace(',', ".").parse::<f64>().is_ok()
+}
+
 fn listing(columns: &Columns) -> String {
     match columns {
         Columns::Named(names) => {
@@ -212,6 +232,6 @@ fn shell_word(name: &str) -> String {
     if !name.is_empty() && name.chars().all(plain) {
         name.to_string()
     } else {
-        format!("'{}'", name.replace('\'', r"'\''"))
+        format!("'{}'", shorten(&name.replace('\'', r"'\''")))
     }
 }

@@ -12,6 +12,7 @@ use std::str;
 
 use rayon::prelude::*;
 
+use super::dialect::Dialect;
 use super::selection::Selection;
 
 /// Bytes that are read at a time; few in tests, so that small tables have several slabs.
@@ -48,14 +49,14 @@ pub(super) fn fill(input: &mut dyn BufRead, slab: &mut Vec<u8>) -> io::Result<bo
 }
 
 /// The rows of whole lines, piece after piece; nothing where they are not plain.
-pub(super) fn parse(slab: &[u8], separator: u8, selection: &Selection) -> Option<Vec<Rows>> {
+pub(super) fn parse(slab: &[u8], dialect: Dialect, selection: &Selection) -> Option<Vec<Rows>> {
     if slab.contains(&b'"') {
         return None;
     }
     let mut kinds = vec![Kind::LeftOut; selection.columns.count()];
     selection.features.iter().for_each(|&column| kinds[column] = Kind::Feature);
     selection.label.into_iter().for_each(|column| kinds[column] = Kind::Label);
-    pieces(slab).into_par_iter().map(|piece| rows(piece, separator, &kinds)).collect()
+    pieces(slab).into_par_iter().map(|piece| rows(piece, dialect, &kinds)).collect()
 }
 
 fn pieces(mut slab: &[u8]) -> Vec<&[u8]> {
@@ -80,7 +81,7 @@ fn lines(text: &[u8]) -> usize {
 }
 
 /// Nothing, too, where there is no memory for them: the reader of records will say so.
-fn rows(mut text: &[u8], separator: u8, kinds: &[Kind]) -> Option<Rows> {
+fn rows(mut text: &[u8], dialect: Dialect, kinds: &[Kind]) -> Option<Rows> {
     let mut rows = Rows { values: Vec::new(), labels: Vec::new(), lines: 0 };
     let count = |wanted| lines(text) * kinds.iter().filter(|kind| **kind == wanted).count();
     rows.values.try_reserve_exact(count(Kind::Feature)).ok()?;
@@ -88,14 +89,14 @@ fn rows(mut text: &[u8], separator: u8, kinds: &[Kind]) -> Option<Rows> {
     while !text.is_empty() {
         rows.lines += 1;
         for (column, kind) in kinds.iter().enumerate() {
-            let end = text.iter().position(|&byte| byte == separator || byte == b'\n').unwrap_or(text.len());
+            let end = text.iter().position(|&byte| byte == dialect.separator || byte == b'\n').unwrap_or(text.len());
             let (field, rest) = text.split_at(end);
             let last = rest.first().is_none_or(|&byte| byte == b'\n');
             if last != (column + 1 == kinds.len()) {
                 return None;
             }
             match kind {
-                Kind::Feature => rows.values.push(number(field)?),
+                Kind::Feature => rows.values.push(dialect.number(field)?),
                 Kind::Label => {
                     rows.labels.push(str::from_utf8(field.strip_suffix(b"\r").unwrap_or(field)).ok()?.into())
                 }
@@ -105,9 +106,4 @@ fn rows(mut text: &[u8], separator: u8, kinds: &[Kind]) -> Option<Rows> {
         }
     }
     Some(rows)
-}
-
-/// A finite number; nothing for any other text.
-pub(super) fn number(field: &[u8]) -> Option<f64> {
-    str::from_utf8(field.trim_ascii()).ok()?.parse().ok().filter(|value: &f64| value.is_finite())
 }

@@ -37,7 +37,7 @@ impl Selection {
 
     /// Where the value of a source column stands.
     pub fn place(&self, at: At, column: usize) -> Place {
-        Place { file: self.file.clone(), at, column: self.columns.text(column) }
+        Place { file: self.file.clone(), at, column: self.columns.text(column), name: self.columns.name(column) }
     }
 
     /// Puts what was read together; `values` holds the features row by row.

@@ -133,25 +133,46 @@ fn labels_and_left_out_columns() {
 
 #[test]
 fn values_that_are_no_numbers() {
-    assert_eq!(refusal("age,x\n1,2\nabc,3\n"), "data.csv line 3, column 'age': 'abc' is not a number");
+    assert_eq!(
+        refusal("age,x\n1,2\nabc,3\n"),
+        "data.csv line 3, column 'age': 'abc' is not a number; if the column holds classes use --label age, to leave it out --drop age"
+    );
     assert_eq!(refusal("x,y\n1,inf\n"), "data.csv line 2, column 'y': 'inf' is not finite");
     assert_eq!(refusal("x,y\n1,-1e999\n"), "data.csv line 2, column 'y': '-1e999' is not finite");
     let unnamed = read_csv("1,2\n3,?\n", &no_header()).unwrap_err();
-    assert_eq!(unnamed, "data.csv line 2, column 1 (from 0): '?' is not a number");
+    assert_eq!(
+        unnamed,
+        "data.csv line 2, column 1 (from 0): '?' is not a number; if the column holds classes use --label 1, to leave it out --drop 1"
+    );
     for word in ["", " ", "NA", "NaN", "nan", "-nan", "null", "N/A", "\"\""] {
         let expected = "data.csv line 3, column 'x': missing value (drop the row or fill it first)";
         assert_eq!(refusal(&format!("x,y\n1,2\n{word},2\n")), expected, "{word:?}");
     }
     let long = refusal(&format!("x\n{}\n", "z".repeat(5000)));
-    assert_eq!(long, format!("data.csv line 2, column 'x': '{}…' is not a number", "z".repeat(60)));
+    assert_eq!(
+        long,
+        format!(
+            "data.csv line 2, column 'x': '{}…' is not a number; if the column holds classes use --label x, to leave it out --drop x",
+            "z".repeat(60)
+        )
+    );
 }
 
 #[test]
 fn lines_are_counted_as_an_editor_counts_them() {
-    assert_eq!(refusal("x,y\n\n\n1,2\n\nu,3\n"), "data.csv line 6, column 'x': 'u' is not a number");
-    assert_eq!(refusal("x,y\r\n\r\n1,2\r\n\r\nu,3"), "data.csv line 5, column 'x': 'u' is not a number");
+    assert_eq!(
+        refusal("x,y\n\n\n1,2\n\nu,3\n"),
+        "data.csv line 6, column 'x': 'u' is not a number; if the column holds classes use --label x, to leave it out --drop x"
+    );
+    assert_eq!(
+        refusal("x,y\r\n\r\n1,2\r\n\r\nu,3"),
+        "data.csv line 5, column 'x': 'u' is not a number; if the column holds classes use --label x, to leave it out --drop x"
+    );
     let quoted = read_csv("x,kind\n1,\"a\nb\"\n\n2,\"c\r\nd\"\nu,e", &labelled("kind")).unwrap_err();
-    assert_eq!(quoted, "data.csv line 7, column 'x': 'u' is not a number");
+    assert_eq!(
+        quoted,
+        "data.csv line 7, column 'x': 'u' is not a number; if the column holds classes use --label x, to leave it out --drop x"
+    );
 }
 
 #[test]
@@ -180,7 +201,7 @@ fn shapes_that_are_no_table() {
     assert_eq!(read_csv("a,b\n1,2\n", &all).unwrap_err(), expected);
     let expected = "data.csv: the name of column 1 (from 0) is not UTF-8";
     assert_eq!(read_bytes("data.csv", b"a,\xff\n1,2\n", &ReadOptions::default()).unwrap_err(), expected);
-    let expected = "data.csv line 2, column 'a': '\u{fffd}' is not a number";
+    let expected = "data.csv line 2, column 'a': '\u{fffd}' is not a number; if the column holds classes use --label a, to leave it out --drop a";
     assert_eq!(read_bytes("data.csv", b"a\n\xff\n", &ReadOptions::default()).unwrap_err(), expected);
     let expected = "data.csv: line 2, column 1 (from 0): the label is not UTF-8";
     assert_eq!(read_bytes("data.csv", b"a,b\n1,\xff\n", &labelled("b")).unwrap_err(), expected);
@@ -255,4 +276,20 @@ fn lines_are_the_same_wherever_a_slab_ends() {
         let message = read_csv(&format!("a,b,l\n{plain}{wrong}"), &labelled("l")).unwrap_err();
         assert!(message.contains(&format!("line {line}")) || message.contains(&format!("lines {line}")), "{message}");
     }
+}
+
+#[test]
+fn semicolons_and_decimal_commas_are_read() {
+    let expected = [1.5, 2.0, -0.25, 1e3];
+    for text in ["a;b\n1,5;2\n-0,25;1e3\n", "a;b\n1.5;2\n-0.25;1000\n", "a\tb\n1.5\t2\n-.25\t1e3\n"] {
+        assert_eq!(read_csv(text, &ReadOptions::default()).unwrap().values, expected, "{text}");
+    }
+    let bare = read_csv("1,5;2\n-0,25;1e3\n", &no_header()).unwrap();
+    assert_eq!((bare.values.as_slice(), bare.columns), (&expected[..], 2));
+    let said = ReadOptions { delimiter: Some(b'|'), decimal: Some(b','), ..Default::default() };
+    assert_eq!(read_csv("a|b\n1,5|2\n-0,25|1e3\n", &said).unwrap().values, expected);
+    assert_eq!(
+        read_csv("a|b\n1,5|2\n", &ReadOptions { decimal: None, ..said }).unwrap_err(),
+        "data.csv line 2, column 'a': '1,5' is not a number; if commas are decimal signs use --decimal ,"
+    );
 }

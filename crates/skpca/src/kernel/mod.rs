@@ -268,7 +268,10 @@ mod tests {
             "unknown kernel parameter 'gamma': expected one of nothing (it has no parameters)"
         );
         assert_eq!(message("rbf,gamma=-1"), "gamma = -1: expected a positive number");
-        assert_eq!(message("rbf,gamma=wide"), "gamma = \"wide\": expected a positive number, median, mean, scale or auto");
+        assert_eq!(
+            message("rbf,gamma=wide"),
+            "gamma = \"wide\": expected a positive number, median, mean, scale or auto"
+        );
         assert_eq!(message("polynomial,degree=2.5"), "degree = 2.5: expected a whole number from 1 to 64");
     }
 

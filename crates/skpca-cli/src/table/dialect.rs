@@ -1,0 +1,88 @@
+//! What stands between the fields of a text table, and within its numbers.
+//!
+//! Spreadsheets in half of the world write `1,5;2,5` where others write `1.5,2.5`. The first line tells which, unless the
+//! user does.
+
+use std::str;
+
+use super::ReadOptions;
+
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(super) struct Dialect {
+    pub separator: u8,
+    pub decimal: u8,
+}
+
+impl Dialect {
+    /// That of a table whose extension stands for `usual`, by its first line and by what the user says.
+    pub fn of(line: &[u8], usual: u8, options: &ReadOptions) -> Dialect {
+        let separator = options.delimiter.unwrap_or_else(|| if usual == b',' { separator(line) } else { usual });
+        let decimal = options.decimal.unwrap_or(if separator == b';' { b',' } else { b'.' });
+        Dialect { separator, decimal }
+    }
+
+    /// A finite number; nothing for any other text. Numbers with a decimal point are read under every dialect.
+    pub fn number(&self, field: &[u8]) -> Option<f64> {
+        let text = str::from_utf8(field.trim_ascii()).ok()?;
+        let value: f64 = if self.decimal == b',' && text.contains(',') {
+            if text.contains('.') {
+                return None;
+            }
+            text.replacen(',', ".", 1).parse().ok()?
+        } else {
+            text.parse().ok()?
+        };
+        value.is_finite().then_some(value)
+    }
+}
+
+/// A comma, unless the line has semicolons or tabs and its commas, if any, are those of numbers.
+fn separator(line: &[u8]) -> u8 {
+    let mut quoted = false;
+    let mut plain = Vec::with_capacity(line.len());
+    for &byte in line {
+        quoted ^= byte == b'"';
+        if !quoted {
+            plain.push(byte);
+        }
+    }
+    let is_number = |field: &[u8]| Dialect { separator: b';', decimal: b',' }.number(field).is_some();
+    let splits = |by: u8| {
+        plain.contains(&by) && plain.split(|byte| *byte == by).all(|field| !field.contains(&b',') || is_number(field))
+    };
+    [b';', b'\t'].into_iter().find(|by| splits(*by)).unwrap_or(b',')
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_first_line_tells_the_dialect() {
+        let of = |line: &str| Dialect::of(line.as_bytes(), b',', &ReadOptions::default());
+        let (comma, semicolon) =
+            (Dialect { separator: b',', decimal: b'.' }, Dialect { separator: b';', decimal: b',' });
+        for line in ["a,b", "a", "1.5,2.5", "a;b,c", "\"x;y\",z", "1;2,x", ""] {
+            assert_eq!(of(line), comma, "{line}");
+        }
+        for line in ["a;b", "1,5;2,5", "1;2,5", "\"x,y\";z"] {
+            assert_eq!(of(line), semicolon, "{line}");
+        }
+        assert_eq!(of("a\tb"), Dialect { separator: b'\t', decimal: b'.' });
+    }
+
+    #[test]
+    fn the_user_decides() {
+        let said = ReadOptions { delimiter: Some(b'|'), decimal: Some(b','), ..Default::default() };
+        assert_eq!(Dialect::of(b"a;b", b',', &said), Dialect { separator: b'|', decimal: b',' });
+        assert_eq!(Dialect::of(b"a;b", b'\t', &ReadOptions::default()).separator, b'\t', "a .tsv is one");
+    }
+
+    #[test]
+    fn numbers_have_one_decimal_sign() {
+        let (point, comma) = (Dialect { separator: b',', decimal: b'.' }, Dialect { separator: b';', decimal: b',' });
+        assert_eq!(["1.5", "1,5"].map(|text| point.number(text.as_bytes())), [Some(1.5), None]);
+        let read = ["1.5", "1,5", " -2,5e3 ", "1.000,5", "1,000,5", ",5"].map(|text| comma.number(text.as_bytes()));
+        assert_eq!(read, [Some(1.5), Some(1.5), Some(-2500.0), None, None, Some(0.5)]);
+    }
+}
