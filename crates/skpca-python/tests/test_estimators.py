@@ -180,7 +180,6 @@ def test_dicts_say_the_same_as_parameters():
         2,
         method={"name": "l21", "refit": np.bool_(False)},
         kernel={"name": "poly", "gamma": np.float32(0.2).astype(float), "degree": np.int64(2), "coef0": 0.5},
-        gamma=7.0,
         n_support=9,
     )
     np.testing.assert_allclose(plain.fit_transform(x), dicts.fit_transform(x), rtol=1e-5)

@@ -61,7 +61,7 @@ class KernelModel(_parameters.Parameters, BaseEstimator):
         """The parameters by name; with `deep` also those of dicts, as ``method__penalty``."""
         params = super().get_params(deep)
         for name in ("method", "kernel") if deep else ():
-            if isinstance(params[name], dict):
+            if isinstance(params.get(name), dict):
                 params |= {f"{name}__{key}": value for key, value in params[name].items() if key != "name"}
         return params
 

@@ -204,8 +204,8 @@ mod tests {
         assert_eq!(gamma(points(), "median", Distance::Manhattan), Ok(1.0 / 2.0));
         let mean = gamma(points(), "mean", Distance::Squared).unwrap();
         assert!((mean - 0.5 / (14.0 / 3.0)).abs() < 1e-15);
-        let auto = gamma(points(), "auto", Distance::Squared).unwrap();
-        assert_eq!(auto, 1.0 / points().d() as f64);
+        let wide = Points::new(4, vec![0.0; 8]).unwrap();
+        assert_eq!(Bandwidth { rows: Some(&wide), seed: 3 }.rule(&wide, "auto", Distance::Squared), Ok(0.25));
         let scale = gamma(points(), "scale", Distance::Squared).unwrap();
         assert!((scale - 9.0 / 14.0).abs() < 1e-15);
         // 0, 1: the one pair; 0, 1, 1, 3 with the equal pair left out: 1 1 4 4 9.

@@ -99,25 +99,29 @@ fn near(found: f64, expected: f64, rounding: f64) -> bool {
 }
 
 impl Parts {
-    /// Shapes agree and numbers are finite: what a reader must know before it trusts a file.
+    /// What a reader must know before it trusts a file.
     pub(crate) fn check(&self) -> Result<()> {
+        self.check_shapes()?;
+        self.check_finite()?;
+        self.check_variances()?;
+        self.check_names()?;
+        if self.scores.count > self.n {
+            return Err(Error::file("more rows were scored than there are"));
+        }
+        self.scores.check()
+    }
+
+    fn check_shapes(&self) -> Result<()> {
         let (m, q, d) = (self.support.n(), self.coefficients.ncols(), self.support.d());
-        let shape = |what: &str, found: usize, expected: usize| {
-            if found == expected {
-                Ok(())
-            } else {
-                Err(Error::file(format!("{what} has {found} entries, expected {expected}")))
-            }
-        };
+        if q == 0 || self.n == 0 {
+            return Err(Error::file("no components, or no rows"));
+        }
         shape("coefficients", self.coefficients.nrows(), m)?;
         shape("mu", self.mu.len(), m)?;
         shape("beta", self.beta.len(), m)?;
         shape("variances", self.variances.len(), q)?;
         shape("shift", self.columns.shift.len(), d)?;
         shape("scale", self.columns.scale.len(), d)?;
-        if let Some(names) = &self.columns.names {
-            shape("names", names.len(), d)?;
-        }
         if let Some(rows) = &self.rows {
             shape("rows", rows.len(), m)?;
             if rows.windows(2).any(|w| w[0] >= w[1]) || rows.last().is_some_and(|&last| last >= self.n) {
@@ -132,11 +136,11 @@ impl Parts {
         }
         if let Some(density) = &self.density {
             shape("axes", density.axes.nrows(), m)?;
-            let sound = density.noise > 0.0 && density.noise.is_finite() && density.log_determinant.is_finite();
-            if !sound || density.dimension > self.n {
-                return Err(Error::file("the density has no positive noise, or more dimensions than rows"));
-            }
         }
+        Ok(())
+    }
+
+    fn check_finite(&self) -> Result<()> {
         let matrices = [Some(&self.coefficients), self.frame.as_ref(), self.density.as_ref().map(|d| &d.axes)];
         let columns = matrices.into_iter().flatten().flat_map(|matrix| matrix.col_iter().flat_map(|c| c.iter()));
         let vectors = [&self.mu, &self.beta, &self.variances, &self.columns.shift, &self.columns.scale];
@@ -147,28 +151,51 @@ impl Parts {
         if self.columns.scale.iter().any(|s| *s <= 0.0) {
             return Err(Error::file("a column's scale is not positive"));
         }
-        if q == 0 || self.n == 0 || self.mean_lost < 0.0 || self.variances.iter().any(|v| *v < 0.0) {
-            return Err(Error::file("no components, no rows, or a negative variance"));
+        if let Some(density) = &self.density {
+            let sound = density.noise > 0.0 && density.noise.is_finite() && density.log_determinant.is_finite();
+            if !sound || density.dimension > self.n {
+                return Err(Error::file("the density has no positive noise, or more dimensions than rows"));
+            }
         }
-        if !(0.0..=1.0 + ABOVE_ONE).contains(&self.fidelity) {
+        Ok(())
+    }
+
+    fn check_variances(&self) -> Result<()> {
+        let is_share = |v: f64| (0.0..=1.0 + ABOVE_ONE).contains(&v);
+        if self.mean_lost < 0.0 || self.variances.iter().any(|v| *v < 0.0) {
+            return Err(Error::file("a variance is negative"));
+        }
+        if !is_share(self.fidelity) {
             return Err(Error::file(format!("its fidelity is {}, expected 0 to 1", self.fidelity)));
         }
-        if self.total_variance <= 0.0 || !(0.0..=1.0 + ABOVE_ONE).contains(&(self.captured / self.total_variance)) {
-            let (captured, total) = (self.captured, self.total_variance);
+        let (captured, total) = (self.captured, self.total_variance);
+        if total <= 0.0 || !is_share(captured / total) {
             return Err(Error::file(format!("it captures {captured} of a total variance of {total}")));
         }
-        let captured: f64 = self.variances.iter().sum();
-        if self.frame.is_none() && (captured - self.captured).abs() > ABOVE_ONE * self.captured {
+        let sum: f64 = self.variances.iter().sum();
+        if self.frame.is_none() && (sum - captured).abs() > ABOVE_ONE * captured {
             return Err(Error::file("the variances do not add up to what is captured"));
         }
-        let names = || self.columns.names.iter().flatten().chain(&self.columns.ignored);
+        Ok(())
+    }
+
+    fn check_names(&self) -> Result<()> {
+        if let Some(names) = &self.columns.names {
+            shape("names", names.len(), self.support.d())?;
+        }
         let mut seen = HashSet::new();
-        if let Some(name) = names().find(|name| !seen.insert(*name)) {
-            return Err(Error::file(format!("two columns have the name {name:?}")));
+        let mut names = self.columns.names.iter().flatten().chain(&self.columns.ignored);
+        match names.find(|name| !seen.insert(*name)) {
+            Some(name) => Err(Error::file(format!("two columns have the name {name:?}"))),
+            None => Ok(()),
         }
-        if self.scores.count > self.n {
-            return Err(Error::file("more rows were scored than there are"));
-        }
-        self.scores.check()
+    }
+}
+
+fn shape(what: &str, found: usize, expected: usize) -> Result<()> {
+    if found == expected {
+        Ok(())
+    } else {
+        Err(Error::file(format!("{what} has {found} entries, expected {expected}")))
     }
 }
