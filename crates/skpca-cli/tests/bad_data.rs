@@ -18,6 +18,9 @@ fn desk_with_model() -> Desk {
     desk
 }
 
+const RED: &str =
+    "column 'b': 'red' is not a number; if the column holds classes use --label b, to leave it out --drop b";
+
 #[test]
 fn a_fit_refuses_text_that_is_no_table_of_finite_numbers() {
     let missing = "bad.csv line 3, column 'b': missing value (drop the row or fill it first)";
@@ -27,7 +30,7 @@ fn a_fit_refuses_text_that_is_no_table_of_finite_numbers() {
         ("a,b\n1,2\n3,inf\n", "bad.csv line 3, column 'b': 'inf' is not finite"),
         ("a,b\n1,2\n3,-inf\n", "bad.csv line 3, column 'b': '-inf' is not finite"),
         ("a,b\n1,2\n3,1e999\n", "bad.csv line 3, column 'b': '1e999' is not finite"),
-        ("a,b\n1,2\n3,red\n", "bad.csv line 3, column 'b': 'red' is not a number"),
+        ("a,b\n1,2\n3,red\n", &format!("bad.csv line 3, {RED}")),
         ("a,b\n1,2\n3\n", "bad.csv line 3: 1 field, expected 2"),
         ("a,b\n1,2\n3,4,5\n", "bad.csv line 3: 3 fields, expected 2"),
         ("", "bad.csv is empty"),
@@ -78,7 +81,7 @@ fn a_fit_refuses_names_that_are_in_no_registry() {
             "unknown method parameter 'size': expected one of nothing (it has no parameters)".into(),
         ),
         ("--kernel gauss", format!("unknown kernel 'gauss': expected one of {kernels}")),
-        ("--kernel rbf,sigma=1", "unknown kernel parameter 'sigma': expected one of gamma".into()),
+        ("--kernel rbf,width=1", "unknown kernel parameter 'width': expected one of gamma, sigma".into()),
     ];
     for (flags, message) in cases {
         desk.refuses_fit(&format!("data.csv {flags}"), 2, &message);
@@ -196,7 +199,7 @@ fn a_model_refuses_values_it_cannot_use() {
     let cases = [
         ("a,b,c\n1,2,3\n1,NaN,3\n", "new.csv line 3, column 'b': missing value (drop the row or fill it first)"),
         ("a,b,c\n1,2,3\n1,1e999,3\n", "new.csv line 3, column 'b': '1e999' is not finite"),
-        ("a,b,c\n1,2,3\n1,red,3\n", "new.csv line 3, column 'b': 'red' is not a number"),
+        ("a,b,c\n1,2,3\n1,red,3\n", &format!("new.csv line 3, {RED}")),
         ("a,b,c\n", "new.csv: no rows"),
         ("", "new.csv is empty"),
     ];

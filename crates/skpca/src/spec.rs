@@ -125,7 +125,7 @@ impl Fields {
     pub(crate) fn value(&mut self, name: &str) -> Result<Option<Value>> {
         let declared = self.declared.iter().find(|parameter| parameter.name == name);
         let parameter = declared.unwrap_or_else(|| panic!("{name} is read and not declared"));
-        self.known.push(parameter.name);
+        self.know(parameter.name);
         match self.left.remove(name) {
             None => Ok(parameter.default.value()),
             Some(value) if parameter.domain.holds(&value) => Ok(Some(value)),
@@ -135,8 +135,14 @@ impl Fields {
 
     /// Whether a field was given; from then on it is known.
     pub(crate) fn is_given(&mut self, name: &'static str) -> bool {
-        self.known.push(name);
+        self.know(name);
         self.left.contains_key(name)
+    }
+
+    fn know(&mut self, name: &'static str) {
+        if !self.known.contains(&name) {
+            self.known.push(name);
+        }
     }
 
     /// A number, if there is one.

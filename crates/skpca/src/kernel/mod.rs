@@ -262,7 +262,7 @@ mod tests {
         let message = |text: &str| build(&text.parse().unwrap(), &points, 0).unwrap_err().to_string();
         let names: Vec<&str> = KERNELS.iter().map(|entry| entry.name).collect();
         assert_eq!(message("gauss"), format!("unknown kernel 'gauss': expected one of {}", names.join(", ")));
-        assert_eq!(message("rbf,sigma=1"), "unknown kernel parameter 'sigma': expected one of gamma");
+        assert_eq!(message("rbf,width=1"), "unknown kernel parameter 'width': expected one of gamma, sigma");
         assert_eq!(
             message("linear,gamma=1"),
             "unknown kernel parameter 'gamma': expected one of nothing (it has no parameters)"

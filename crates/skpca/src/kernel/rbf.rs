@@ -18,9 +18,10 @@ pub(super) const ENTRY: Entry = Entry {
     learned: &[],
     capabilities: Capabilities { gaussian: true, ..Capabilities::RADIAL },
     build: |fields, bandwidth| {
+        let gamma_is_given = fields.is_given("gamma");
         let gamma = match fields.optional_number("sigma")? {
             None => bandwidth.of("gamma", fields, Distance::Squared)?,
-            Some(sigma) if fields.is_given("gamma") => {
+            Some(sigma) if gamma_is_given => {
                 return Err(Error::parameter("sigma", sigma, "either gamma or sigma, not both"));
             }
             Some(sigma) => 0.5 / (sigma * sigma),
