@@ -141,7 +141,7 @@ fn every_base_kernel_and_method_takes_a_factor_and_the_file_brings_it_back() {
 }
 
 #[test]
-fn labels_are_asked_for_and_must_be_one_a_row() {
+fn labels_are_asked_for_and_must_be_one_per_row() {
     let (points, labels) = rings();
     let message = |error: Error| error.to_string();
     let conformal = fit_of("greedy", "conformal", 5);

@@ -103,6 +103,7 @@ impl Parts {
     pub(crate) fn check(&self) -> Result<()> {
         self.check_shapes()?;
         self.check_finite()?;
+        self.check_density()?;
         self.check_variances()?;
         self.check_names()?;
         if self.scores.count > self.n {
@@ -151,6 +152,10 @@ impl Parts {
         if self.columns.scale.iter().any(|s| *s <= 0.0) {
             return Err(Error::file("a column's scale is not positive"));
         }
+        Ok(())
+    }
+
+    fn check_density(&self) -> Result<()> {
         if let Some(density) = &self.density {
             let sound = density.noise > 0.0 && density.noise.is_finite() && density.log_determinant.is_finite();
             if !sound || density.dimension > self.n {
