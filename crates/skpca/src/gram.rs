@@ -121,8 +121,18 @@ impl Arithmetic for f64 {
 impl Arithmetic for f32 {
     fn packed(basis: &Basis) -> &Packed<f32> {
         let Basis { coordinates, points, means, instructions, .. } = basis;
-        basis.single.get_or_init(|| Packed::new(coordinates, points, means, *instructions))
+        cached(&basis.single, || Packed::new(coordinates, points, means, *instructions))
     }
+}
+
+/// What `cell` holds, or what `make` gives, which it then holds. Not `get_or_init`: a process that is forked while another
+/// thread is inside `make` would wait for ever for that thread, which it does not have. Here two threads may both make the
+/// value, which is the same.
+fn cached<T>(cell: &OnceLock<T>, make: impl FnOnce() -> T) -> &T {
+    if cell.get().is_none() {
+        let _ = cell.set(make());
+    }
+    cell.get().expect("set above, or by another thread")
 }
 
 impl Basis {
@@ -180,7 +190,7 @@ impl Basis {
             Precision::Double => self.pass_in(&self.double, &weights.double, x, finish, out),
             Precision::Single => {
                 let packed = f32::packed(self);
-                let weights = weights.single.get_or_init(|| PackedWeights::new(packed, weights.matrix.as_ref()));
+                let weights = cached(&weights.single, || PackedWeights::new(packed, weights.matrix.as_ref()));
                 self.pass_in(packed, weights, x, finish, out)
             }
         }
@@ -521,6 +531,14 @@ mod tests {
                 }
             }
         }
+    }
+
+    /// As in a process forked by one thread while another packs: it must not wait for the other.
+    #[test]
+    fn a_value_that_another_thread_is_making_is_not_waited_for() {
+        let cell = OnceLock::new();
+        let outer = cached(&cell, || *cached(&cell, || 7));
+        assert_eq!(*outer, 7);
     }
 
     #[test]
