@@ -339,6 +339,7 @@ impl Basis {
                     first: start == 0,
                     means: if self.coordinates.finished && start + depth == d { &points.means } else { &points.zeros },
                     depth,
+                    width: points.width,
                     x: &queries.x[(panel * d + start) * rows..][..depth * rows],
                     row_term: &queries.terms[panel * rows..][..rows],
                     z,

@@ -149,6 +149,8 @@ pub(crate) struct KernelPanel<'a, E> {
     pub exp2: bool,
     pub first: bool,
     pub depth: usize,
+    /// Points in a panel: at most as many as a tile has.
+    pub width: usize,
     pub x: &'a [E],
     pub row_term: &'a [E],
     pub z: &'a [E],
@@ -166,7 +168,7 @@ type TransposedFn<E> = unsafe fn(usize, &[E], &[E], &mut [E]);
 pub(crate) struct Tiles<E> {
     /// Query rows in a panel.
     pub rows: usize,
-    /// Points in a panel; also the most columns of one product.
+    /// The most points in a panel; also the most columns of one product.
     pub points: usize,
     kernel: KernelFn<E>,
     product: ProductFn<E>,
@@ -174,15 +176,16 @@ pub(crate) struct Tiles<E> {
 }
 
 impl<E: Element> Tiles<E> {
-    /// `out[panel][j][i]`, `rows · points` values a panel of points.
+    /// `out[panel][j][i]`, `rows · width` values a panel of points.
     pub(crate) fn kernel_panel(&self, panel: &KernelPanel<E>, out: &mut [E]) {
-        let panels = panel.point_term.len() / self.points;
-        assert_eq!(panel.point_term.len(), panels * self.points);
+        assert!((1..=self.points).contains(&panel.width));
+        let panels = panel.point_term.len() / panel.width;
+        assert_eq!(panel.point_term.len(), panels * panel.width);
         assert_eq!(panel.means.len(), panel.point_term.len());
         assert_eq!(panel.row_term.len(), self.rows);
         assert_eq!(panel.x.len(), panel.depth * self.rows);
-        assert_eq!(panel.z.len(), panels * panel.depth * self.points);
-        assert_eq!(out.len(), panels * self.points * self.rows);
+        assert_eq!(panel.z.len(), panels * panel.depth * panel.width);
+        assert_eq!(out.len(), panels * panel.width * self.rows);
         // SAFETY: the lengths above are what the tile reads and writes; the instruction set was detected.
         unsafe { (self.kernel)(panel, out) }
     }
@@ -199,7 +202,7 @@ impl<E: Element> Tiles<E> {
 
     /// `out[j][c] += Σ_p Σ_i k[p][j][i] v[p][i][c]` over `panels` panels p, with as many columns c as a panel has rows.
     pub(crate) fn transposed_panels(&self, panels: usize, k: &[E], v: &[E], out: &mut [E]) {
-        assert_eq!(out.len() % (self.points * self.rows), 0);
+        assert_eq!(out.len() % self.rows, 0);
         assert_eq!(k.len(), panels * out.len());
         assert_eq!(v.len(), panels * self.rows * self.rows);
         // SAFETY: as above.
@@ -261,10 +264,7 @@ unsafe fn accumulate<V: Vector, const NP: usize, const MANHATTAN: bool>(
 }
 
 #[inline(always)]
-unsafe fn kernel_panel<V: Exp2, const NP: usize, const GROUP: usize, const MANHATTAN: bool, const EXP2: bool>(
-    panel: &KernelPanel<V::E>,
-    out: &mut [V::E],
-) {
+unsafe fn kernel_panel<V: Vector, const NP: usize, const MANHATTAN: bool>(panel: &KernelPanel<V::E>, out: &mut [V::E]) {
     let rows = RV * V::LANES;
     // SAFETY: `Tiles::kernel_panel` checked the lengths.
     unsafe {
@@ -285,28 +285,43 @@ unsafe fn kernel_panel<V: Exp2, const NP: usize, const GROUP: usize, const MANHA
                 }
             }
         }
-        finish::<V, GROUP, EXP2>(panel.means, out.as_mut_ptr());
     }
 }
 
 /// `out[j][i] = g(out[j][i]) − μ_j`, in a pass of its own: with the sums still in registers, the polynomials of several
-/// vectors would not fit beside them. `GROUP` points at a time, because one vector alone waits for itself.
+/// vectors would not fit beside them. Two points at a time, because one vector alone waits for itself.
 #[inline(always)]
-unsafe fn finish<V: Exp2, const GROUP: usize, const EXP2: bool>(means: &[V::E], out: *mut V::E) {
-    // SAFETY: the caller has RV vectors for every mean, and a multiple of GROUP of them.
+unsafe fn finish<V: Exp2, const EXP2: bool>(means: &[V::E], out: &mut [V::E]) {
+    // SAFETY: the caller has RV vectors for every mean.
     unsafe {
         let constants = V::constants();
-        for j in (0..means.len()).step_by(GROUP) {
-            let at = |g: usize, v: usize| out.add(((j + g) * RV + v) * V::LANES);
-            let mut group: [[V; RV]; GROUP] = std::array::from_fn(|g| std::array::from_fn(|v| V::load(at(g, v))));
-            if EXP2 {
-                group = V::exp2(group, &constants);
-            }
-            for (g, sums) in group.into_iter().enumerate() {
-                let mean = V::splat(*means.as_ptr().add(j + g));
-                for (v, value) in sums.into_iter().enumerate() {
-                    value.sub(mean).store(at(g, v));
-                }
+        let pairs = means.len() / 2 * 2;
+        for j in (0..pairs).step_by(2) {
+            finish_points::<V, 2, EXP2>(&constants, means.as_ptr().add(j), out.as_mut_ptr().add(j * RV * V::LANES));
+        }
+        for j in pairs..means.len() {
+            finish_points::<V, 1, EXP2>(&constants, means.as_ptr().add(j), out.as_mut_ptr().add(j * RV * V::LANES));
+        }
+    }
+}
+
+#[inline(always)]
+unsafe fn finish_points<V: Exp2, const G: usize, const EXP2: bool>(
+    constants: &V::Constants,
+    means: *const V::E,
+    out: *mut V::E,
+) {
+    // SAFETY: the caller has G means, and RV vectors for each.
+    unsafe {
+        let at = |g: usize, v: usize| out.add((g * RV + v) * V::LANES);
+        let mut group: [[V; RV]; G] = std::array::from_fn(|g| std::array::from_fn(|v| V::load(at(g, v))));
+        if EXP2 {
+            group = V::exp2(group, constants);
+        }
+        for (g, sums) in group.into_iter().enumerate() {
+            let mean = V::splat(*means.add(g));
+            for (v, value) in sums.into_iter().enumerate() {
+                value.sub(mean).store(at(g, v));
             }
         }
     }
@@ -353,28 +368,33 @@ unsafe fn product<V: Vector, const NP: usize>(length: usize, k: &[V::E], a: &[V:
     }
 }
 
+/// [`Tiles::transposed_panels`] for NP points from the `first` on.
 #[inline(always)]
-unsafe fn transposed<V: Vector, const NP: usize>(panels: usize, k: &[V::E], v: &[V::E], out: &mut [V::E]) {
+unsafe fn transposed<V: Vector, const NP: usize>(
+    first: usize,
+    panels: usize,
+    k: &[V::E],
+    v: &[V::E],
+    out: &mut [V::E],
+) {
     let rows = RV * V::LANES;
-    // SAFETY: `Tiles::transposed_panels` checked the lengths.
+    // SAFETY: `Tiles::transposed_panels` checked the lengths; the caller has NP points there.
     unsafe {
-        for j in (0..out.len() / rows).step_by(NP) {
-            let mut acc = [[V::splat(V::E::default()); RV]; NP];
-            for i in 0..panels * rows {
-                let row: [V; RV] = std::array::from_fn(|c| V::load(v.as_ptr().add(i * rows + c * V::LANES)));
-                let k = k.as_ptr().add(i / rows * out.len() + j * rows + i % rows);
-                for (point, sums) in acc.iter_mut().enumerate() {
-                    let value = V::splat(*k.add(point * rows));
-                    for (sum, &row) in sums.iter_mut().zip(&row) {
-                        *sum = row.fma(value, *sum);
-                    }
+        let mut acc = [[V::splat(V::E::default()); RV]; NP];
+        for i in 0..panels * rows {
+            let row: [V; RV] = std::array::from_fn(|c| V::load(v.as_ptr().add(i * rows + c * V::LANES)));
+            let k = k.as_ptr().add(i / rows * out.len() + first * rows + i % rows);
+            for (point, sums) in acc.iter_mut().enumerate() {
+                let value = V::splat(*k.add(point * rows));
+                for (sum, &row) in sums.iter_mut().zip(&row) {
+                    *sum = row.fma(value, *sum);
                 }
             }
-            for (point, sums) in acc.iter().enumerate() {
-                for (c, sum) in sums.iter().enumerate() {
-                    let to = out.as_mut_ptr().add((j + point) * rows + c * V::LANES);
-                    sum.add(V::load(to)).store(to);
-                }
+        }
+        for (point, sums) in acc.iter().enumerate() {
+            for (c, sum) in sums.iter().enumerate() {
+                let to = out.as_mut_ptr().add((first + point) * rows + c * V::LANES);
+                sum.add(V::load(to)).store(to);
             }
         }
     }
@@ -382,7 +402,7 @@ unsafe fn transposed<V: Vector, const NP: usize>(panels: usize, k: &[V::E], v: &
 
 /// Makes the `Tiles` of a vector type: the same generic tiles, compiled once per instruction set.
 macro_rules! tiles {
-    ($module:ident, $vector:ty, [$($features:literal)?], $np:literal, $group:literal, [$($width:literal),*]) => {
+    ($module:ident, $vector:ty, [$($features:literal)?], $np:literal, [$($width:literal),*]) => {
         mod $module {
             use super::*;
             type E = <$vector as Vector>::E;
@@ -391,11 +411,15 @@ macro_rules! tiles {
             unsafe fn kernel(panel: &KernelPanel<E>, out: &mut [E]) {
                 // SAFETY: forwarded from `Tiles`.
                 unsafe {
-                    match (panel.inner, panel.exp2) {
-                        (Inner::Dot, false) => kernel_panel::<$vector, $np, $group, false, false>(panel, out),
-                        (Inner::Dot, true) => kernel_panel::<$vector, $np, $group, false, true>(panel, out),
-                        (Inner::Manhattan, false) => kernel_panel::<$vector, $np, $group, true, false>(panel, out),
-                        (Inner::Manhattan, true) => kernel_panel::<$vector, $np, $group, true, true>(panel, out),
+                    match (panel.inner, panel.width) {
+                        $((Inner::Dot, $width) => kernel_panel::<$vector, $width, false>(panel, out),)*
+                        $((Inner::Manhattan, $width) => kernel_panel::<$vector, $width, true>(panel, out),)*
+                        _ => unreachable!("at most {} points a panel", $np),
+                    }
+                    if panel.exp2 {
+                        finish::<$vector, true>(panel.means, out)
+                    } else {
+                        finish::<$vector, false>(panel.means, out)
                     }
                 }
             }
@@ -414,7 +438,15 @@ macro_rules! tiles {
             $(#[target_feature(enable = $features)])?
             unsafe fn transposed_of(panels: usize, k: &[E], v: &[E], out: &mut [E]) {
                 // SAFETY: forwarded from `Tiles`.
-                unsafe { transposed::<$vector, $np>(panels, k, v, out) }
+                unsafe {
+                    let points = out.len() / TILES.rows;
+                    for first in (0..points).step_by($np) {
+                        match $np.min(points - first) {
+                            $($width => transposed::<$vector, $width>(first, panels, k, v, out),)*
+                            _ => unreachable!("at most {} points a tile", $np),
+                        }
+                    }
+                }
             }
 
             pub(super) const TILES: Tiles<E> = Tiles {
@@ -428,16 +460,16 @@ macro_rules! tiles {
     };
 }
 
-tiles!(plain_f64, Plain<f64>, [], 4, 2, [1, 2, 3, 4]);
-tiles!(plain_f32, Plain<f32>, [], 4, 2, [1, 2, 3, 4]);
+tiles!(plain_f64, Plain<f64>, [], 4, [1, 2, 3, 4]);
+tiles!(plain_f32, Plain<f32>, [], 4, [1, 2, 3, 4]);
 #[cfg(target_arch = "x86_64")]
-tiles!(avx2_f64, __m256d, ["avx2,fma"], 6, 2, [1, 2, 3, 4, 5, 6]);
+tiles!(avx2_f64, __m256d, ["avx2,fma"], 6, [1, 2, 3, 4, 5, 6]);
 #[cfg(target_arch = "x86_64")]
-tiles!(avx2_f32, __m256, ["avx2,fma"], 6, 2, [1, 2, 3, 4, 5, 6]);
+tiles!(avx2_f32, __m256, ["avx2,fma"], 6, [1, 2, 3, 4, 5, 6]);
 #[cfg(target_arch = "x86_64")]
-tiles!(avx512_f64, __m512d, ["avx512f"], 12, 2, [1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12]);
+tiles!(avx512_f64, __m512d, ["avx512f"], 12, [1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12]);
 #[cfg(target_arch = "x86_64")]
-tiles!(avx512_f32, __m512, ["avx512f"], 12, 2, [1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12]);
+tiles!(avx512_f32, __m512, ["avx512f"], 12, [1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12]);
 
 impl Element for f64 {
     fn from_f64(value: f64) -> f64 {
@@ -513,8 +545,9 @@ mod tests {
             let mut row_term: Vec<E> = t.iter().map(|t| E::from_f64(*t)).collect();
             row_term.resize(tiles.rows, E::default());
             let (row_term, point_term, means) = (&row_term[..], &none[..], &none[..]);
-            let (inner, x, z): (_, &[E], &[E]) = (Inner::Dot, &[], &[]);
-            let task = KernelPanel { inner, exp2: true, first: true, depth: 0, x, row_term, z, point_term, means };
+            let (inner, width, x, z): (_, _, &[E], &[E]) = (Inner::Dot, tiles.points, &[], &[]);
+            let task =
+                KernelPanel { inner, exp2: true, first: true, depth: 0, width, x, row_term, z, point_term, means };
             tiles.kernel_panel(&task, &mut out);
             out[..t.len()].iter().map(|v| v.to_f64()).collect::<Vec<_>>()
         };

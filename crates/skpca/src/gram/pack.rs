@@ -129,6 +129,8 @@ pub struct Packed<E> {
 
 /// `z` runs over runs of coordinates, then panels, then coordinates, then the points of a panel.
 pub struct Chunk<E> {
+    /// Points in a panel: all panels of a chunk have as many, and as few as their number allows.
+    pub width: usize,
     pub z: Vec<E>,
     pub terms: Vec<E>,
     /// Subtracted from the values …
@@ -159,14 +161,16 @@ pub fn pack_chunk<E: Element>(
     points: &Points,
     means: &[f64],
     range: std::ops::Range<usize>,
-    width: usize,
+    widest: usize,
 ) -> Chunk<E> {
     let d = points.d();
+    let width = range.len().div_ceil(range.len().div_ceil(widest));
     let padded = range.len().next_multiple_of(width);
     let zeros = |count| vec![E::default(); count];
     let mut stretches = coordinates.stretches(&points.slice(range.clone()));
     stretches.resize(padded, 0.0);
     let mut chunk = Chunk {
+        width,
         z: zeros(padded * d),
         terms: zeros(padded),
         means: zeros(padded),
