@@ -4,7 +4,8 @@
 //! cargo bench -p skpca --bench gram
 //! ```
 //!
-//! A value costs d multiply-adds for its inner product, q for the components and a polynomial for 2^x: 10 in 64 bits, 6 in
+//! A value costs d multiply-adds for its inner product, q for the components and a polynomial for 2^x: 10 in 64 bits, 6
+//! in
 //! 32. The limit is what the same tiles do when they do nothing but multiply-adds. Best of several passes, all threads.
 
 #![allow(clippy::disallowed_types, clippy::disallowed_methods, reason = "a benchmark has a clock")]
@@ -13,7 +14,7 @@ use std::sync::Arc;
 use std::time::Instant;
 
 use faer::Mat;
-use skpca::{Basis, Points, Precision, Spec, kernel, multiply_adds};
+use skpca::{Basis, Level, Points, Precision, Spec, kernel, multiply_adds};
 
 const POINTS: usize = 5000;
 const QUERIES: usize = 10_000;
@@ -25,7 +26,7 @@ fn main() {
         let mut rate = 0.0_f64;
         for _ in 0..PASSES {
             let start = Instant::now();
-            let done = multiply_adds(precision, 100_000);
+            let done = multiply_adds(precision, Level::Auto, 100_000).expect("this machine has it");
             rate = rate.max(done as f64 / start.elapsed().as_secs_f64());
         }
         println!("{precision:?}: {:.1} G multiply-adds/s", rate / 1e9);

@@ -4,9 +4,10 @@
 //! cargo bench -p skpca --bench likelihood [-- TABLE.npy …]
 //! ```
 //!
-//! Exact factor, uncentred, q = 10, σ² a twentieth of the largest useful one. Ours is the whole fit with its certificate.
-//! The fixed point runs 2,000 iterations, on small tables all of them; on others a few are timed, and the time of 2,000 is
-//! what they would take. Tables of more than 20,000 rows are fitted with rank 200 and held against the factorisation.
+//! Exact factor, uncentred, q = 10, σ² a twentieth of the largest useful one. Ours is the whole fit with its
+//! certificate. The fixed point runs 2,000 iterations, on small tables all of them; on others a few are timed, and the
+//! time of 2,000 is what they would take. Tables of more than 20,000 rows are fitted with rank 200 and held against the
+//! factorisation.
 
 #![allow(clippy::disallowed_types, clippy::disallowed_methods, reason = "a benchmark has a clock and files")]
 

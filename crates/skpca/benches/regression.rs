@@ -4,12 +4,13 @@
 //! cargo bench -p skpca --bench regression [-- [--whole | --path] TABLE.npy …]
 //! ```
 //!
-//! Both solve the same convex problem: P fixed at the leading eigenvectors, exact kernel, centred, q = 10, ridge 10⁻³ of
-//! the largest eigenvalue. ADMM runs from scratch with 50, 100, 200, … iterations until it is within 10⁻⁶ of our objective;
-//! the time of that run alone counts, with its two eigendecompositions. Ours is the whole fit: bandwidth, eigenvectors,
-//! solution with its certificate over all rows, refit, fidelity and training scores. Both have one thread. With `--whole`
-//! ADMM takes 5000 iterations, unless both of its residuals are below 10⁻⁸ before, and the question is whose objective is lower.
-//! With `--path` there is no ADMM: a path of 20 penalties is held against a fit at the last of them, on two threads.
+//! Both solve the same convex problem: P fixed at the leading eigenvectors, exact kernel, centred, q = 10, ridge 10⁻³
+//! of the largest eigenvalue. ADMM runs from scratch with 50, 100, 200, … iterations until it is within 10⁻⁶ of our
+//! objective; the time of that run alone counts, with its two eigendecompositions. Ours is the whole fit: bandwidth,
+//! eigenvectors, solution with its certificate over all rows, refit, fidelity and training scores. Both have one
+//! thread. With `--whole` ADMM takes 5000 iterations, unless both of its residuals are below 10⁻⁸ before, and the
+//! question is whose objective is lower. With `--path` there is no ADMM: a path of 20 penalties is held against a fit
+//! at the last of them, on two threads.
 
 #![allow(clippy::disallowed_types, clippy::disallowed_methods, reason = "a benchmark has a clock and files")]
 

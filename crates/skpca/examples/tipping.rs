@@ -4,8 +4,8 @@
 //! cargo run --release -p skpca --example tipping [-- tipping.svg]
 //! ```
 //!
-//! Kernel `exp(−‖x − x′‖²/r²)` with r = 0.25, σ = 0.25, features not centred. The sparse components are those of the paper,
-//! the principal axes of the fitted covariance: no more than points were kept.
+//! Kernel `exp(−‖x − x′‖²/r²)` with r = 0.25, σ = 0.25, features not centred. The sparse components are those of the
+//! paper, the principal axes of the fitted covariance: no more than points were kept.
 
 #![allow(clippy::disallowed_types, clippy::disallowed_methods, reason = "an example has a clock and writes a file")]
 

@@ -4,8 +4,8 @@
 //! rows 0…n  →  leaves of whole blocks  →  step(sum, block) in order  →  add(left, right) up a fixed tree
 //! ```
 //!
-//! The tree depends on `n` alone, never on the number of threads, so neither do the bits of the answer. Passes over rows
-//! that may be elsewhere are folds of the room `rows`, along the same tree.
+//! The tree depends on `n` alone, never on the number of threads, so neither do the bits of the answer. Passes over
+//! rows that may be elsewhere are folds of the room `rows`, along the same tree.
 
 use std::ops::Range;
 use std::sync::OnceLock;

@@ -17,8 +17,8 @@ pub(crate) fn bounded(hessian: &Mat<f64>, gradient: &[f64], x: &[f64]) -> Vec<f6
 }
 
 /// Block principal pivoting (Júdice & Pires 1994): every variable that is free but below zero becomes fixed, every one
-/// that is fixed but pulls becomes free, until there is none; a handful of solutions where the walk takes one a variable.
-/// Nothing where the exchanges do not end or a matrix is not positive definite.
+/// that is fixed but pulls becomes free, until there is none; a handful of solutions where the walk takes one a
+/// variable. Nothing where the exchanges do not end or a matrix is not positive definite.
 fn exchange(hessian: &Mat<f64>, gradient: &[f64], x: &[f64]) -> Option<Vec<f64>> {
     let n = x.len();
     let mut fixed = vec![false; n];
@@ -47,8 +47,8 @@ fn slopes(hessian: &Mat<f64>, gradient: &[f64], d: &[f64]) -> Vec<f64> {
     (0..d.len()).map(|i| gradient[i] + dense::dot(hessian.col_as_slice(i), d)).collect()
 }
 
-/// An active-set walk from `d = 0` that lowers the quadratic at every step, leaving out variables as they reach zero and
-/// taking them back when they pull.
+/// An active-set walk from `d = 0` that lowers the quadratic at every step, leaving out variables as they reach zero
+/// and taking them back when they pull.
 fn walk(hessian: &Mat<f64>, gradient: &[f64], x: &[f64]) -> Vec<f64> {
     let n = x.len();
     let mut d = vec![0.0; n];

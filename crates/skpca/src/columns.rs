@@ -3,6 +3,10 @@
 //! ```text
 //! standard   (x − mean) / standard deviation        minmax   (x − min) / (max − min)        none   x
 //! ```
+//!
+//! Columns know their training range too: rows far outside it were probably scaled in another way.
+
+mod range;
 
 use std::collections::HashSet;
 use std::ops::Range;
@@ -13,11 +17,26 @@ use rayon::prelude::*;
 
 use crate::blocks;
 use crate::error::{Error, Result};
+use crate::exact::ExactSum;
 use crate::gram::QueryRows;
+use crate::intake::Intake;
+use crate::parcel::Parcel;
 use crate::points::{Numbers, Points, UncheckedRows, first_not_finite};
-use crate::rows::Rows;
+use crate::rows::{Errand, Pass, Rows, Sent, fold};
+use crate::source::{Raw, elsewhere};
+use crate::watch::Watch;
+
+pub(crate) use range::{EXTENT, extent};
+pub use range::{FarOutside, Ranges};
 
 /// How columns are scaled before the kernel sees them.
+///
+/// ```
+/// use skpca::Scaling;
+///
+/// assert_eq!("minmax".parse::<Scaling>()?, Scaling::Minmax);
+/// # Ok::<(), skpca::Error>(())
+/// ```
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Scaling {
     /// Mean 0, standard deviation 1.
@@ -27,16 +46,27 @@ pub enum Scaling {
     Minmax,
     /// As they are.
     None,
+    /// By a scaler that was outside the model and is now in it: [`Model::with_scaler`](crate::Model::with_scaler). No
+    /// fit can ask for it.
+    Given,
 }
 
+/// The name of [`Scaling::Given`] in model files.
+const GIVEN: &str = "given";
+
 impl Scaling {
-    /// Every choice, with its name.
+    /// Every choice of a fit, with its name.
     pub const ALL: &'static [(&'static str, Scaling)] =
         &[("standard", Scaling::Standard), ("minmax", Scaling::Minmax), ("none", Scaling::None)];
 
     /// The name users give.
     pub fn name(self) -> &'static str {
-        Scaling::ALL.iter().find(|(_, s)| *s == self).expect("all are listed").0
+        Scaling::ALL.iter().find(|(_, s)| *s == self).map_or(GIVEN, |(name, _)| name)
+    }
+
+    /// The scaling of a model's columns, which may have been given.
+    pub(crate) fn of_columns(name: &str) -> Result<Scaling> {
+        if name == GIVEN { Ok(Scaling::Given) } else { name.parse() }
     }
 }
 
@@ -53,6 +83,15 @@ impl FromStr for Scaling {
 }
 
 /// Names and scaling of the columns a model was fitted on.
+///
+/// ```
+/// use skpca::{Columns, Points, Scaling};
+///
+/// let points = Points::new(1, vec![10.0, 20.0, 30.0])?;
+/// let columns = Columns::fit(&points, None, Scaling::Minmax)?;
+/// assert_eq!(columns.apply(&points)?.values(), [0.0, 0.5, 1.0]);
+/// # Ok::<(), skpca::Error>(())
+/// ```
 #[derive(Clone, Debug, PartialEq)]
 pub struct Columns {
     /// Names, where the data had any.
@@ -65,6 +104,10 @@ pub struct Columns {
     pub scale: Vec<f64>,
     /// Columns that tables may have beside these: the label and what was dropped.
     pub ignored: Vec<String>,
+    /// The range of the training rows, before scaling; files of older versions do not know.
+    pub ranges: Option<Ranges>,
+    /// How they are made of the columns of a table, where they are not those themselves.
+    pub intake: Option<Intake>,
 }
 
 /// Rows as the kernel sees them, scaled a block at a time when they are read.
@@ -73,11 +116,12 @@ pub(crate) struct Scaled<'a> {
     columns: &'a Columns,
 }
 
-/// The rows of a table as the kernel sees them: small tables are scaled once, blocks of large ones when they are read, so
-/// that there is no second copy. The columns were fitted to these rows, which are therefore finite when scaled.
+/// The rows of a table as the kernel sees them: small tables are scaled once, blocks of large ones when they are read,
+/// so that there is no second copy. The columns were fitted to these rows, which are therefore finite when scaled.
 pub(crate) struct Table<'a> {
-    raw: &'a Points<'a>,
+    raw: Raw<'a>,
     columns: Columns,
+    /// All of them, of a table that lies in memory, once somebody needs them.
     scaled: OnceLock<Points<'a>>,
 }
 
@@ -86,7 +130,7 @@ const SMALL: usize = 1_000_000;
 
 impl<'a> Table<'a> {
     /// Of the rows that `columns` were fitted to.
-    pub(crate) fn new(raw: &'a Points<'a>, columns: Columns) -> Table<'a> {
+    pub(crate) fn new(raw: Raw<'a>, columns: Columns) -> Table<'a> {
         let table = Table { raw, columns, scaled: OnceLock::new() };
         if Table::is_small(raw.n(), raw.d()) {
             table.all();
@@ -99,12 +143,18 @@ impl<'a> Table<'a> {
         n.saturating_mul(d) <= SMALL
     }
 
+    /// As they came.
+    pub(crate) fn raw(&self) -> &Raw<'a> {
+        &self.raw
+    }
+
     pub(crate) fn columns(&self) -> &Columns {
         &self.columns
     }
 
-    fn all(&self) -> &Points<'a> {
-        self.scaled.get_or_init(|| self.columns.scale_all(self.raw))
+    fn all(&self) -> Option<&Points<'a>> {
+        let raw = self.raw.points()?;
+        Some(self.scaled.get_or_init(|| self.columns.scale_all(raw)))
     }
 }
 
@@ -121,7 +171,7 @@ impl Rows for Table<'_> {
         if let Some(scaled) = self.scaled.get() {
             return Ok(scaled.select(rows));
         }
-        let raw = self.raw.select(rows);
+        let raw = self.raw.gather(rows)?;
         Ok(if self.columns.scaling == Scaling::None { raw } else { self.columns.scale_all(&raw).into_owned() })
     }
 
@@ -130,29 +180,51 @@ impl Rows for Table<'_> {
             return Ok(scaled.slice(rows));
         }
         if self.columns.scaling == Scaling::None {
-            return Ok(self.raw.slice(rows));
+            return self.raw.block(rows, room);
         }
-        room.resize(rows.len() * self.raw.d(), 0.0);
-        self.columns.scale(self.raw.slice(rows).values(), room);
+        if let Some(raw) = self.raw.points() {
+            room.resize(rows.len() * self.raw.d(), 0.0);
+            self.columns.scale(raw.slice(rows).values(), room);
+        } else {
+            self.raw.read(rows, room)?;
+            self.columns.scale_in_place(room);
+        }
         Ok(Points::finite(self.raw.d(), &room[..]))
     }
 
     fn whole(&self) -> Result<&Points<'_>> {
-        Ok(self.all())
+        self.all().ok_or_else(elsewhere)
     }
-}
 
-/// What one pass learns of a column.
-#[derive(Clone, Copy)]
-struct Extent {
-    low: f64,
-    high: f64,
+    fn in_memory(&self) -> bool {
+        self.raw.in_memory()
+    }
+
+    fn remote(&self) -> Option<Sent<'_>> {
+        let Columns { scaling, shift, scale, .. } = &self.columns;
+        let sent = self.raw.remote()?;
+        Some(Sent { scaling: (*scaling != Scaling::None).then_some((shift, scale)), ..sent })
+    }
+
+    fn weights(&self) -> Option<&[f64]> {
+        self.raw.weights()
+    }
 }
 
 impl Columns {
     /// Learns the scaling from the training points.
     pub fn fit(points: &Points, names: Option<Vec<String>>, scaling: Scaling) -> Result<Columns> {
-        let d = points.d();
+        Columns::of(points, names, scaling, &())
+    }
+
+    /// The same of rows that may be elsewhere.
+    pub(crate) fn of(
+        rows: &dyn Rows,
+        names: Option<Vec<String>>,
+        scaling: Scaling,
+        watch: &dyn Watch,
+    ) -> Result<Columns> {
+        let (d, watch) = (rows.d(), (watch, "scaling"));
         if let Some(found) = names.as_ref().map(Vec::len).filter(|len| *len != d) {
             return Err(Error::Width { found, expected: d });
         }
@@ -160,20 +232,40 @@ impl Columns {
         if let Some(name) = names.iter().flatten().find(|name| !seen.insert(*name)) {
             return Err(Error::parameter("names", format!("{name:?} twice"), "a name of its own for every column"));
         }
-        if scaling == Scaling::None {
-            return Ok(Columns { names, scaling, shift: vec![0.0; d], scale: vec![1.0; d], ignored: Vec::new() });
-        }
-        let ranges = ranges(points);
+        let ranges = Ranges::of(rows, watch)?;
         let (shift, scale): (Vec<f64>, Vec<f64>) = match scaling {
-            Scaling::Minmax => ranges.iter().map(|r| (r.low, or_one(r.high - r.low))).unzip(),
-            _ => standard(points, &ranges),
+            Scaling::None => (vec![0.0; d], vec![1.0; d]),
+            Scaling::Minmax => (ranges.low.clone(), (0..d).map(|k| or_one(ranges.high[k] - ranges.low[k])).collect()),
+            Scaling::Standard => standard(rows, &ranges, watch)?,
+            Scaling::Given => return Err(Error::parameter("scaling", GIVEN, "standard, minmax or none")),
         };
         // Scaling is monotone: where the ends of a column are finite, so is what lies between them.
-        let sound = |k: usize| [ranges[k].low, ranges[k].high].iter().all(|v| ((v - shift[k]) / scale[k]).is_finite());
+        let sound = |k: usize| [ranges.low[k], ranges.high[k]].iter().all(|v| ((v - shift[k]) / scale[k]).is_finite());
         match (0..d).find(|&k| !(scale[k].is_finite() && sound(k))) {
             Some(column) => Err(Error::Numerical { why: format!("the range of column {column} (from 0) overflows") }),
-            None => Ok(Columns { names, scaling, shift, scale, ignored: Vec::new() }),
+            None => {
+                Ok(Columns { names, scaling, shift, scale, ignored: Vec::new(), ranges: Some(ranges), intake: None })
+            }
         }
+    }
+
+    /// The columns of the table before a scaler, `x ↦ (x − shift) / scale`, and by which rule that came about, if by
+    /// one.
+    pub(crate) fn after_scaler(&self, shift: &[f64], scale: &[f64], rule: Option<Scaling>) -> Result<Columns> {
+        let d = self.d();
+        if shift.len() != d || scale.len() != d {
+            return Err(Error::Width { found: shift.len().min(scale.len()), expected: d });
+        }
+        let composed = |k: usize| (shift[k] + scale[k] * self.shift[k], scale[k] * self.scale[k]);
+        let (shifts, scales): (Vec<f64>, Vec<f64>) = (0..d).map(composed).unzip();
+        let sound = |k: &usize| shifts[*k].is_finite() && scales[*k].is_finite() && scales[*k] > 0.0;
+        if let Some(k) = (0..d).find(|k| !sound(k)) {
+            return Err(Error::parameter("scale", scale[k], "positive numbers that do not overflow"));
+        }
+        // What standardises, or maps to 0 to 1, does so after any scaler.
+        let scaling = if self.scaling == Scaling::None { rule.unwrap_or(Scaling::Given) } else { self.scaling };
+        let ranges = self.ranges.as_ref().map(|ranges| ranges.unscaled(shift, scale));
+        Ok(Columns { scaling, shift: shifts, scale: scales, ranges, ..self.clone() })
     }
 
     /// Number of columns.
@@ -231,6 +323,15 @@ impl Columns {
         }
     }
 
+    /// The same where they lie.
+    fn scale_in_place(&self, rows: &mut [f64]) {
+        for row in rows.chunks_exact_mut(self.d()) {
+            for ((value, shift), scale) in row.iter_mut().zip(&self.shift).zip(&self.scale) {
+                *value = (*value - shift) / scale;
+            }
+        }
+    }
+
     /// The order in which columns of a table named `names` are to be taken; refuses missing and unknown names.
     pub fn order(&self, names: &[String]) -> Result<Vec<usize>> {
         let Some(own) = &self.names else {
@@ -253,7 +354,7 @@ impl Scaled<'_> {
     /// The complaint about the first row that is not finite, as it is or scaled.
     pub(crate) fn fault(&self) -> Option<Error> {
         self.rows.not_finite().or_else(|| {
-            let mut room = vec![0.0; self.d()];
+            let mut room = Vec::new();
             let row = (0..self.n()).find(|&row| self.block(row..row + 1, &mut room).is_none())?;
             let column = room.iter().position(|v| !v.is_finite())?;
             let value = match self.rows.slice(row..row + 1) {
@@ -274,8 +375,17 @@ impl QueryRows for Scaled<'_> {
         self.rows.d()
     }
 
-    fn block<'a>(&'a self, rows: Range<usize>, room: &'a mut [f64]) -> Option<Points<'a>> {
-        let room = &mut room[..rows.len() * self.d()];
+    fn numbers(&self, rows: Range<usize>) -> Numbers<'_> {
+        self.rows.slice(rows)
+    }
+
+    fn scaling(&self) -> Option<(&[f64], &[f64])> {
+        let Columns { scaling, shift, scale, .. } = self.columns;
+        (*scaling != Scaling::None).then_some((shift, scale))
+    }
+
+    fn block<'a>(&'a self, rows: Range<usize>, room: &'a mut Vec<f64>) -> Option<Points<'a>> {
+        room.resize(rows.len() * self.d(), 0.0);
         match (self.rows.slice(rows), self.columns.scaling) {
             (Numbers::Double(values), Scaling::None) => return Points::few(self.d(), values),
             (Numbers::Single(values), Scaling::None) => {
@@ -288,48 +398,82 @@ impl QueryRows for Scaled<'_> {
     }
 }
 
-fn ranges(points: &Points) -> Vec<Extent> {
-    let none = Extent { low: f64::INFINITY, high: f64::NEG_INFINITY };
-    blocks::sum(
-        points.n(),
-        || vec![none; points.d()],
-        |ranges, rows| {
-            for row in points.slice(rows).rows() {
-                for (r, &v) in ranges.iter_mut().zip(row) {
-                    *r = Extent { low: r.low.min(v), high: r.high.max(v) };
-                }
-            }
-        },
-        |a, b| a.iter_mut().zip(b).for_each(|(a, b)| *a = Extent { low: a.low.min(b.low), high: a.high.max(b.high) }),
-    )
-}
-
 /// Mean and (population) standard deviation, computed on values divided by the largest, so that squares of
 /// huge or tiny numbers neither overflow nor vanish.
-fn standard(points: &Points, ranges: &[Extent]) -> (Vec<f64>, Vec<f64>) {
-    let unit: Vec<f64> = ranges.iter().map(|r| or_one(r.low.abs().max(r.high.abs()))).collect();
-    let mean_of = |f: &(dyn Fn(usize, f64) -> f64 + Sync)| -> Vec<f64> {
-        let sums = blocks::sum(
-            points.n(),
-            || vec![0.0; points.d()],
-            |sums, rows| {
-                for row in points.slice(rows).rows() {
-                    sums.iter_mut().zip(row).enumerate().for_each(|(k, (s, v))| *s += f(k, v / unit[k]));
-                }
-            },
-            |a, b| a.iter_mut().zip(b).for_each(|(a, b)| *a += b),
-        );
-        sums.iter().map(|s| s / points.n() as f64).collect()
+fn standard(rows: &dyn Rows, ranges: &Ranges, watch: (&dyn Watch, &str)) -> Result<(Vec<f64>, Vec<f64>)> {
+    let (weights, weight) = (rows.weights(), rows.weight());
+    let unit: Vec<f64> =
+        ranges.low.iter().zip(&ranges.high).map(|(low, high)| or_one(low.abs().max(high.abs()))).collect();
+    let mean_of = |mean: Option<&[f64]>| -> Result<Vec<f64>> {
+        let mean = mean.map(<[f64]>::to_vec);
+        let sums = fold(rows, &Powers { unit: unit.clone(), mean, weights }, watch)?;
+        Ok(sums.iter().map(|sum| sum.value() / weight).collect())
     };
-    let mean = mean_of(&|_, v| v);
-    let variance = mean_of(&|k, v| (v - mean[k]) * (v - mean[k]));
+    let mean = mean_of(None)?;
+    let variance = mean_of(Some(&mean))?;
     let shift = mean.iter().zip(&unit).map(|(m, u)| m * u).collect();
-    let scale = (0..points.d()).map(|k| {
+    let scale = (0..rows.d()).map(|k| {
         let deviation = variance[k].sqrt();
         // A deviation within rounding of the values is that of a constant column.
         if deviation <= 4.0 * f64::EPSILON { 1.0 } else { deviation * unit[k] }
     });
-    (shift, scale.collect())
+    Ok((shift, scale.collect()))
+}
+
+/// What the pass is called where it travels.
+pub(crate) const COLUMN_POWERS: &str = "column powers";
+
+/// Means or deviations of columns, on another machine.
+pub(crate) fn column_powers(mut parcel: Parcel) -> Result<Box<dyn Errand>> {
+    let unit = parcel.take(parcel.count("d")?)?;
+    let mean = (!parcel.numbers.is_empty()).then(|| parcel.take(unit.len())).transpose()?;
+    Ok(Box::new(Powers { unit, mean, weights: None }))
+}
+
+/// `Σ w v / unit` of each column, or with a mean `Σ w (v / unit − mean)²`. Weights are of rows in memory: they never
+/// travel.
+struct Powers<'a> {
+    unit: Vec<f64>,
+    mean: Option<Vec<f64>>,
+    weights: Option<&'a [f64]>,
+}
+
+impl Pass for Powers<'_> {
+    type Sum = Vec<ExactSum>;
+
+    fn zero(&self) -> Vec<ExactSum> {
+        vec![ExactSum::default(); self.unit.len()]
+    }
+
+    fn add(&self, sums: &mut Vec<ExactSum>, block: &Points, first: usize) {
+        for (i, row) in block.rows().enumerate() {
+            let weight = self.weights.map_or(1.0, |weights| weights[first + i]);
+            let sums = sums.iter_mut().zip(row.iter().zip(&self.unit).map(|(v, unit)| v / unit));
+            match &self.mean {
+                None => sums.for_each(|(sum, v)| sum.add(weight * v)),
+                Some(mean) => {
+                    sums.zip(mean).for_each(|((sum, v), mean)| sum.add(weight * ((v - mean) * (v - mean))));
+                }
+            }
+        }
+    }
+
+    fn merge(&self, left: &mut Vec<ExactSum>, right: Vec<ExactSum>) {
+        left.iter_mut().zip(&right).for_each(|(a, b)| a.merge(b));
+    }
+
+    fn parcel(&self) -> Parcel {
+        let numbers = [&self.unit[..], self.mean.as_deref().unwrap_or_default()].concat();
+        Parcel::new(COLUMN_POWERS, numbers).with("d", self.unit.len())
+    }
+
+    fn numbers(&self, sums: Vec<ExactSum>) -> Vec<f64> {
+        sums.iter().flat_map(ExactSum::numbers).collect()
+    }
+
+    fn sum(&self, numbers: Vec<f64>) -> Vec<ExactSum> {
+        numbers.chunks_exact(ExactSum::LENGTH).map(ExactSum::of).collect()
+    }
 }
 
 /// A column without extent is shifted but not stretched.

@@ -5,7 +5,8 @@
 //! J(ξ) = ξᵀEᵀB₀Eξ / ξᵀEᵀW₀Eξ      B₀ = blkdiag(K_cc / n_c) − K / n,   W₀ = diag K − blkdiag(K_cc / n_c)
 //! ```
 //!
-//! J is the ratio of the scatter between classes to that within them, in the feature space of k′. Three ways to its largest value:
+//! J is the ratio of the scatter between classes to that within them, in the feature space of k′. Three ways to its
+//! largest value:
 //!
 //! | solver | ξ |
 //! |---|---|
@@ -31,9 +32,9 @@ use crate::labels::Labels;
 use crate::points::Points;
 use crate::random::{Random, Stream};
 use crate::rows::Rows;
-use crate::simd::Instructions;
 use crate::spec::{Fields, Spec};
 use crate::watch::{Watch, check};
+use skpca_simd::Instructions;
 
 /// Rows that f is learned from: all up to this many, a uniform sample above.
 const LEARNING_ROWS: usize = 4000;
@@ -126,7 +127,8 @@ impl Learner {
     }
 }
 
-/// Rows to learn from: a uniform sample, and two rows of every class that it would miss (where classes are not too many).
+/// Rows to learn from: a uniform sample, and two rows of every class that it would miss (where classes are not too
+/// many).
 fn sample(labels: &Labels, seed: u64) -> Vec<usize> {
     let drawn = Random::new(seed, Stream::ConformalRows).sample(labels.n(), LEARNING_ROWS);
     if drawn.len() == labels.n() || labels.classes() > LEARNING_ROWS / 4 {

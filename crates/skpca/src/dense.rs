@@ -42,8 +42,8 @@ fn bands(out: MatMut<f64>, a: MatRef<f64>, b: MatRef<f64>, band: usize) {
     rayon::join(|| bands(upper, above, b, band), || bands(lower, below, b, band));
 }
 
-/// `A B` for an A that comes from memory, sequentially. A column is a stream of its own there, and processors fetch ahead in
-/// few of them: a run of columns at a time takes half the time of all at once.
+/// `A B` for an A that comes from memory, sequentially. A column is a stream of its own there, and processors fetch
+/// ahead in few of them: a run of columns at a time takes half the time of all at once.
 pub(crate) fn streamed_product(a: MatRef<f64>, b: MatRef<f64>) -> Mat<f64> {
     let mut out = Mat::zeros(a.nrows(), b.ncols());
     for k in (0..a.ncols()).step_by(STREAMS) {
@@ -122,8 +122,8 @@ pub(crate) fn cholesky(a: MatRef<f64>) -> Option<Mat<f64>> {
     Some(a.llt(Side::Lower).ok()?.L().to_owned())
 }
 
-/// The lower Cholesky factor of a matrix that may be large, on all threads; `look` is told the share that is done and may
-/// end it.
+/// The lower Cholesky factor of a matrix that may be large, on all threads; `look` is told the share that is done and
+/// may end it.
 pub(crate) fn large_cholesky(mut a: Mat<f64>, look: impl Fn(f64) -> Result<()>) -> Result<Option<Mat<f64>>> {
     let n = a.nrows();
     for start in (0..n).step_by(PANEL) {
@@ -157,11 +157,20 @@ fn subtract_square(a: MatMut<f64>, p: MatRef<f64>) {
 }
 
 /// All eigenpairs of a symmetric matrix (its lower triangle is read), largest first.
+///
+/// Divide and conquer in faer (0.24) has thresholds that know nothing of the matrix: of 250 rows with entries of 1e-5 it
+/// loses four digits, with entries of 1e-15 all of them. So it sees matrices whose largest entry is about 1; powers of
+/// two round nothing.
 pub(crate) fn eigen(a: MatRef<f64>) -> Result<(Vec<f64>, Mat<f64>)> {
+    let largest = (0..a.ncols()).flat_map(|j| (j..a.nrows()).map(move |i| a[(i, j)].abs())).fold(0.0, f64::max);
+    let exponent = if largest > 0.0 && largest.is_finite() { largest.log2() as i32 } else { 0 };
+    // Two steps: one power alone may be out of range.
+    let (first, second) = (2.0_f64.powi(exponent / 2), 2.0_f64.powi(exponent - exponent / 2));
+    let scaled = Mat::from_fn(a.nrows(), a.ncols(), |i, j| a[(i, j)] / first / second);
     let failed = || Error::Numerical { why: "an eigenvalue problem did not converge".into() };
     let n = a.nrows();
-    let pairs = a.self_adjoint_eigen(Side::Lower).map_err(|_| failed())?;
-    let values: Vec<f64> = (0..n).rev().map(|i| pairs.S().column_vector()[i]).collect();
+    let pairs = scaled.self_adjoint_eigen(Side::Lower).map_err(|_| failed())?;
+    let values: Vec<f64> = (0..n).rev().map(|i| pairs.S().column_vector()[i] * first * second).collect();
     if values.iter().any(|v| !v.is_finite()) {
         return Err(failed());
     }
@@ -187,8 +196,8 @@ pub(crate) fn diagonal(values: &[f64]) -> Mat<f64> {
     Mat::from_fn(values.len(), values.len(), |i, j| if i == j { values[i] } else { 0.0 })
 }
 
-/// Numbers of rows of A of which each has more than a `share` of its squared length outside the span of those before it, and
-/// an orthonormal basis of their span, row by row in the same order. The row that has most outside comes next.
+/// Numbers of rows of A of which each has more than a `share` of its squared length outside the span of those before
+/// it, and an orthonormal basis of their span, row by row in the same order. The row that has most outside comes next.
 pub(crate) fn independent_rows(a: MatRef<f64>, share: f64) -> (Vec<usize>, Mat<f64>) {
     let lengths: Vec<f64> = a.row_iter().map(|row| row.norm_l2()).collect();
     let unit = Mat::from_fn(a.ncols(), a.nrows(), |i, j| a[(j, i)] / lengths[j]);
@@ -246,6 +255,19 @@ pub(crate) fn add_transposed_product(out: &mut Mat<f64>, a: MatRef<f64>, b: MatR
 pub(crate) fn add_squares(out: &mut Mat<f64>, a: MatRef<f64>) {
     let (lower, whole) = (BlockStructure::TriangularLower, BlockStructure::Rectangular);
     triangular::matmul(out.as_mut(), lower, Accum::Add, a.transpose(), whole, a, whole, 1.0, Par::Seq);
+}
+
+/// The lower triangle of a square matrix, column after column.
+pub(crate) fn lower_triangle(a: &Mat<f64>) -> Vec<f64> {
+    (0..a.ncols()).flat_map(|j| (j..a.nrows()).map(move |i| a[(i, j)])).collect()
+}
+
+/// The matrix with that lower triangle, and zeros above.
+pub(crate) fn from_lower_triangle(m: usize, triangle: &[f64]) -> Mat<f64> {
+    let mut values = triangle.iter();
+    let mut a = Mat::zeros(m, m);
+    (0..m).for_each(|j| (j..m).zip(&mut values).for_each(|(i, value)| a[(i, j)] = *value));
+    a
 }
 
 #[cfg(test)]

@@ -17,4 +17,7 @@ pub struct Density {
     pub log_determinant: f64,
     /// Coefficients over the support: m × any.
     pub axes: Mat<f64>,
+    /// The weight of each support point, where C is σ² and a sum of weighted points; files of older versions do not
+    /// know. Points that others express have no place here: without them the sum is not all of C.
+    pub weights: Option<Vec<f64>>,
 }

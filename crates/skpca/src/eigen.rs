@@ -7,6 +7,7 @@
 
 mod guide;
 mod kernel;
+mod weighted;
 
 use std::sync::Arc;
 
@@ -23,6 +24,7 @@ use crate::watch::{Watch, check};
 use guide::Guide;
 pub(crate) use guide::guide_rank;
 pub(crate) use kernel::{KernelOperator, center_columns};
+pub(crate) use weighted::WeightedKernel;
 
 /// Eigenvalues below this share of the largest belong to the null space …
 const RANK: f64 = 1e-11;
@@ -107,7 +109,7 @@ pub(crate) fn top(
     seed: u64,
     watch: &dyn Watch,
 ) -> Result<Pairs> {
-    iterate(operator, None, q, accuracy, seed, watch)
+    Davidson { operator, guide: None, q, accuracy, watch }.run(seed)
 }
 
 /// The `q` leading eigenpairs of a kernel matrix, centred or not; with many rows a factor guides the iteration, which
@@ -122,76 +124,107 @@ pub(crate) fn top_of_kernel(
     let kernel = operator.kernel();
     let guide = if operator.dim() >= GUIDED { Some(Guide::new(operator, seed, watch)?) } else { None };
     let guide = guide.filter(|guide| !guide.is_empty());
-    iterate(operator, guide.as_ref(), q, accuracy, seed, watch)?.of_kernel(kernel, accuracy.trace)
+    let search = Davidson { operator, guide: guide.as_ref(), q, accuracy, watch };
+    search.run(seed)?.of_kernel(kernel, accuracy.trace)
+}
+
+/// The same of rows that count differently; nothing guides the iteration.
+pub(crate) fn top_of_weighted(
+    operator: &WeightedKernel,
+    q: usize,
+    accuracy: Accuracy,
+    seed: u64,
+    watch: &dyn Watch,
+) -> Result<Pairs> {
+    top(operator, q, accuracy, seed, watch)?.of_kernel(operator.kernel(), accuracy.trace)
 }
 
 /// Numbers that [`top_of_kernel`] keeps: the matrix if it is stored, the guide, the basis and its products.
 pub(crate) fn kernel_memory(n: usize, d: usize, q: usize) -> usize {
     let matrix = if kernel::stores(n, d) { n * n / 2 } else { 0 };
     let guide = if n >= GUIDED { n * guide_rank(n) } else { 0 };
-    // The basis and its image; a product has sums for every bundle, both sides of `V`, and the result. Tiles are padded, and some
-    // of all is copied.
+    // The basis and its image; a product has sums for every bundle, both sides of `V`, and the result. Tiles are
+    // padded, and some of all is copied.
     (matrix + guide + (2 * BLOCKS + BUNDLES + 4) * n * block(q)) / 4 * 5
 }
 
 /// Block Davidson iteration: the basis grows by residuals (then it is block Krylov), or by residuals that a guide has
 /// turned towards the eigenvectors.
-fn iterate(
-    operator: &dyn Operator,
-    guide: Option<&Guide>,
+struct Davidson<'a> {
+    operator: &'a dyn Operator,
+    guide: Option<&'a Guide>,
     q: usize,
     accuracy: Accuracy,
-    seed: u64,
-    watch: &dyn Watch,
-) -> Result<Pairs> {
-    let n = operator.dim();
-    let block = block(q);
-    if n <= DENSE.max(2 * block) {
-        return top_dense(operator, q, accuracy);
-    }
-    let mut basis = Subspace::new(n, BLOCKS * block);
-    basis.grow(operator, orthonormal(start(guide, n, block, seed), None), 0.0);
-    let (mut lowest, mut rough) = (f64::INFINITY, true);
-    for rounds in 1.. {
-        let (values, s) = dense::eigen(basis.h.as_ref())?;
-        // A Ritz value is as wrong as the product with its vector.
-        let bottom = values.len() - 1;
-        lowest = lowest.min(values[bottom] + basis.error(s.col(bottom)));
-        let lead = s.as_ref().subcols(0, block.min(s.ncols()));
-        let (u, r) = basis.ritz(&values, lead);
-        let scale = values[0].abs().max(f64::MIN_POSITIVE);
-        let errors: Vec<f64> = lead.col_iter().map(|s| basis.error(s) / scale).collect();
-        let residual = |j: usize| r.col(j).norm_l2() / scale + errors[j];
-        let norms: Vec<f64> = (0..r.ncols()).map(residual).collect();
-        let residual = norms.iter().take(q).copied().fold(0.0, f64::max);
-        check(watch, "eigenvectors", progress(residual, accuracy.tolerance))?;
-        if errors.iter().take(q).any(|error| *error > 0.5 * accuracy.tolerance) && rounds < accuracy.rounds {
-            // The rough products have come to matter.
-            basis = Subspace::new(n, BLOCKS * block);
-            basis.grow(operator, orthonormal(u, None), 0.0);
-            rough = false;
-            continue;
+    watch: &'a dyn Watch,
+}
+
+impl Davidson<'_> {
+    fn run(&self, seed: u64) -> Result<Pairs> {
+        let Davidson { operator, q, accuracy, .. } = *self;
+        let n = operator.dim();
+        let block = block(q);
+        if n <= DENSE.max(2 * block) {
+            return top_dense(operator, q, accuracy);
         }
-        let w = if residual <= accuracy.tolerance || rounds >= accuracy.rounds {
-            Mat::zeros(n, 0)
-        } else {
-            let more = match guide {
-                Some(guide) => guide.correct(&r, &values, guide.wanted(q), &norms, accuracy.tolerance),
-                None => r,
+        let mut basis = Subspace::new(n, BLOCKS * block);
+        basis.grow(operator, orthonormal(start(self.guide, n, block, seed), None), 0.0);
+        let (mut lowest, mut rough) = (f64::INFINITY, true);
+        for rounds in 1.. {
+            let now = basis.estimate(block)?;
+            lowest = lowest.min(now.lowest);
+            let residual = now.norms.iter().take(q).copied().fold(0.0, f64::max);
+            check(self.watch, "eigenvectors", progress(residual, accuracy.tolerance))?;
+            if now.errors.iter().take(q).any(|error| *error > 0.5 * accuracy.tolerance) && rounds < accuracy.rounds {
+                // The rough products have come to matter.
+                basis = Subspace::new(n, BLOCKS * block);
+                basis.grow(operator, orthonormal(now.u, None), 0.0);
+                rough = false;
+                continue;
+            }
+            let last = residual <= accuracy.tolerance || rounds >= accuracy.rounds;
+            let w = if last {
+                Mat::zeros(n, 0)
+            } else {
+                orthonormal(self.directions(now.r, &now.values, &now.norms), Some(basis.v()))
             };
-            orthonormal(more, Some(basis.v()))
-        };
-        if w.ncols() == 0 {
-            let converged = residual <= accuracy.tolerance || rounds < accuracy.rounds;
-            return Ok(trimmed(values, u, q, accuracy, Status { rounds, residual, converged, lowest }));
+            if w.ncols() == 0 {
+                let converged = residual <= accuracy.tolerance || rounds < accuracy.rounds;
+                return Ok(trimmed(now.values, now.u, q, accuracy, Status { rounds, residual, converged, lowest }));
+            }
+            if basis.used + w.ncols() > BLOCKS * block {
+                basis.shrink(&now.values, now.s.as_ref().subcols(0, KEPT * block));
+            }
+            let most = UNSEEN * accuracy.tolerance * now.scale / residual;
+            rough &= basis.grow(operator, w, if rough && residual <= ROUGH { most } else { 0.0 });
         }
-        if basis.used + w.ncols() > BLOCKS * block {
-            basis.shrink(&values, s.as_ref().subcols(0, KEPT * block));
-        }
-        let most = if rough && residual <= ROUGH { UNSEEN * accuracy.tolerance * scale / residual } else { 0.0 };
-        rough &= basis.grow(operator, w, most);
+        unreachable!("the loop returns")
     }
-    unreachable!("the loop returns")
+
+    /// What the basis should grow by.
+    fn directions(&self, residuals: Mat<f64>, values: &[f64], norms: &[f64]) -> Mat<f64> {
+        match self.guide {
+            Some(guide) => guide.correct(&residuals, values, guide.wanted(self.q), norms, self.accuracy.tolerance),
+            None => residuals,
+        }
+    }
+}
+
+/// Ritz pairs of a basis, and how far they are from eigenpairs.
+struct Estimate {
+    /// All Ritz values, and the eigenvectors of `H` that belong to them.
+    values: Vec<f64>,
+    s: Mat<f64>,
+    /// The leading Ritz vectors and their residuals.
+    u: Mat<f64>,
+    r: Mat<f64>,
+    /// The largest value by magnitude; `errors` and `norms` are shares of it.
+    scale: f64,
+    /// How far the products with the leading vectors may be off.
+    errors: Vec<f64>,
+    /// Norms of the residuals, errors included.
+    norms: Vec<f64>,
+    /// An upper bound of the smallest eigenvalue.
+    lowest: f64,
 }
 
 /// The first block.
@@ -260,6 +293,20 @@ impl Subspace {
             r.col_mut(j).iter_mut().zip(u.col(j).iter()).for_each(|(r, u)| *r -= value * u);
         }
         (u, r)
+    }
+
+    /// Ritz values, and the first `block` vectors with their residuals.
+    fn estimate(&self, block: usize) -> Result<Estimate> {
+        let (values, s) = dense::eigen(self.h.as_ref())?;
+        // A Ritz value is as wrong as the product with its vector.
+        let bottom = values.len() - 1;
+        let lowest = values[bottom] + self.error(s.col(bottom));
+        let lead = s.as_ref().subcols(0, block.min(s.ncols()));
+        let (u, r) = self.ritz(&values, lead);
+        let scale = values[0].abs().max(f64::MIN_POSITIVE);
+        let errors: Vec<f64> = lead.col_iter().map(|s| self.error(s) / scale).collect();
+        let norms = (0..r.ncols()).map(|j| r.col(j).norm_l2() / scale + errors[j]).collect();
+        Ok(Estimate { values, s, u, r, scale, errors, norms, lowest })
     }
 
     /// Keeps the leading Ritz vectors only.

@@ -2,7 +2,17 @@
 
 use std::fmt;
 
+use skpca_simd::LevelError;
+
 /// Why a call could not be answered.
+///
+/// ```
+/// use skpca::{Error, Fit};
+///
+/// let wrong = Fit { quantile: 1.5, ..Fit::default() }.check().unwrap_err();
+/// assert!(matches!(&wrong, Error::Parameter { name, .. } if name == "quantile"));
+/// assert!(wrong.to_string().starts_with("quantile = 1.5: expected"));
+/// ```
 #[allow(missing_docs)] // the fields are what their names say
 #[derive(Clone, Debug, PartialEq)]
 #[non_exhaustive]
@@ -15,6 +25,10 @@ pub enum Error {
     NotFinite { row: usize, column: usize, value: f64 },
     /// A value that scaling throws out of the range of floating-point numbers.
     Outside { row: usize, column: usize, value: f64 },
+    /// A cell without a value, where none are filled.
+    EmptyCell { row: usize, column: String },
+    /// A cell with a value that no training row had.
+    UnknownCategory { row: usize, column: String, value: String, expected: String },
     /// A row count that the request needs and the data lack.
     TooFewRows { rows: usize, needed: usize, why: String },
     /// Data of another width than the model's.
@@ -33,6 +47,8 @@ pub enum Error {
     NoVariance { why: String },
     /// Arithmetic that failed on data which looked sound.
     Numerical { why: String },
+    /// Rows that cannot be read where they are.
+    Source { why: String },
     /// A model file that cannot be trusted.
     File { why: String },
     /// The caller asked to stop.
@@ -53,6 +69,12 @@ impl Error {
     }
 }
 
+impl From<LevelError> for Error {
+    fn from(error: LevelError) -> Error {
+        Error::parameter("level", error.level, &error.expected)
+    }
+}
+
 impl fmt::Display for Error {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
@@ -67,6 +89,10 @@ impl fmt::Display for Error {
                 f,
                 "row {row}, column {column} (from 0): {value:e} is too far outside the training data to be scaled"
             ),
+            Error::EmptyCell { row, column } => write!(f, "row {row} (from 0), column '{column}': the cell is empty"),
+            Error::UnknownCategory { row, column, value, expected } => {
+                write!(f, "row {row} (from 0), column '{column}': '{value}' is not known, expected {expected}")
+            }
             Error::TooFewRows { rows, needed, why } => {
                 write!(f, "{rows} row{}: {why} needs at least {needed}", if *rows == 1 { "" } else { "s" })
             }
@@ -88,6 +114,7 @@ impl fmt::Display for Error {
             }
             Error::NoVariance { why } => write!(f, "there is nothing to fit: {why}"),
             Error::Numerical { why } => write!(f, "{why}; scaling the columns may help"),
+            Error::Source { why } => write!(f, "the rows cannot be read: {why}"),
             Error::File { why } => write!(f, "not a usable model file: {why}"),
             Error::Interrupted => write!(f, "interrupted"),
         }

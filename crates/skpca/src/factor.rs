@@ -10,6 +10,7 @@
 //! after those accepted before it, so the pivots have the distribution of one-at-a-time sampling while the
 //! work is in matrix products. Block sizes depend on the rank asked for alone.
 
+use std::borrow::Cow;
 use std::ops::Range;
 use std::sync::Arc;
 
@@ -24,9 +25,11 @@ use crate::kernel::Kernel;
 use crate::kernel_matrix::{diagonal, gram};
 use crate::points::Points;
 use crate::random::{Random, Stream};
+use crate::rows::Weighted;
+use crate::sample_weight;
 use crate::scatter::Scatter;
-use crate::simd::Instructions;
 use crate::watch::{Watch, check};
+use skpca_simd::Instructions;
 
 /// A residual below this share of its kernel value is rounding: the point depends on the pivots.
 pub(crate) const FLOOR: f64 = 1e-12;
@@ -36,15 +39,25 @@ const NEGATIVE: f64 = 1e-7;
 /// Up to this many rows a factor of full rank is tried in their own order.
 const TRIANGULAR: usize = 4000;
 /// Numbers that one thread gathers at least.
-const GATHERED: usize = 20_000;
+const GATHERED: usize = 100_000;
 
-/// Matrices of rank × rank that there are while the scatter of n rows is summed and decomposed: those that wait for others to be
-/// added, one for each block if there are few, and copies.
+/// Matrices of rank × rank that there are while the scatter of n rows is summed and decomposed: those that wait for
+/// others to be added, one for each block if there are few, and copies.
 pub(crate) fn sums(n: usize) -> usize {
     (n.div_ceil(blocks::ROWS) + 2).min(8)
 }
 
 /// When the factorisation ends.
+///
+/// ```
+/// use skpca::{Factor, Stop, kernel, toys};
+///
+/// let points = toys::clusters(0);
+/// let rbf = kernel::build(&"rbf,gamma=0.5".parse()?, &points, 0)?;
+/// let factor = Factor::pivoted(&rbf, &points, Stop { rank: 90, residual: 0.01 }, 0, &())?;
+/// assert!(factor.residual_trace <= 0.01 * factor.trace);
+/// # Ok::<(), skpca::Error>(())
+/// ```
 #[derive(Clone, Copy, Debug)]
 pub struct Stop {
     /// At this many columns.
@@ -54,6 +67,16 @@ pub struct Stop {
 }
 
 /// Rows `f_i` in blocks, with the pivots they were built from.
+///
+/// ```
+/// use skpca::{Factor, Stop, kernel, toys};
+///
+/// let points = toys::clusters(0);
+/// let rbf = kernel::build(&"rbf,gamma=0.5".parse()?, &points, 0)?;
+/// let factor = Factor::pivoted(&rbf, &points, Stop { rank: 20, residual: 0.0 }, 0, &())?;
+/// assert!(factor.rank() == 20 && factor.residual_trace < 0.1 * factor.trace);
+/// # Ok::<(), skpca::Error>(())
+/// ```
 #[derive(Clone)]
 pub struct Factor {
     /// Rows whose span the factor represents, in the order they were chosen.
@@ -63,6 +86,8 @@ pub struct Factor {
     /// `Σ k(x_i, x_i) − ‖f_i‖²`: what the factor does not hold.
     pub residual_trace: f64,
     rows: Vec<Mat<f64>>,
+    /// How much each row counts in sums; one each by default.
+    weights: Option<Vec<f64>>,
     instructions: Instructions,
 }
 
@@ -80,58 +105,80 @@ impl Factor {
         seed: u64,
         watch: &dyn Watch,
     ) -> Result<Factor> {
+        Factor::weighted(kernel, Weighted { rows: points, weights: None }, stop, seed, watch)
+    }
+
+    /// The same of rows of which some count more: pivots are drawn, and traces and scatter summed, as if they were
+    /// repeated.
+    pub(crate) fn weighted(
+        kernel: &Arc<dyn Kernel>,
+        Weighted { rows, weights }: Weighted,
+        stop: Stop,
+        seed: u64,
+        watch: &dyn Watch,
+    ) -> Result<Factor> {
+        let points = rows.whole()?;
         let diagonal = diagonal(kernel, points)?;
         let rank = stop.rank.min(points.n());
-        if rank == points.n()
-            && rank <= TRIANGULAR
-            && let Some(factor) = Factor::triangular(kernel, points, &diagonal, watch)?
-        {
-            return Ok(factor);
-        }
         let mut factor = Factor {
             pivots: Vec::new(),
-            trace: ordered_sum(&diagonal),
+            trace: 0.0,
             residual_trace: 0.0,
-            rows: blocks::map(points.n(), |rows| Mat::zeros(rows.len(), rank)),
+            rows: Vec::new(),
+            weights: weights.map(<[f64]>::to_vec),
             instructions: kernel.instructions(),
         };
+        factor.trace = ordered_sum(&factor.counted(&diagonal));
+        if rank == points.n() && rank <= TRIANGULAR && factor.triangular(kernel, points, &diagonal, watch)? {
+            return Ok(factor);
+        }
+        factor.rows = blocks::map(points.n(), |rows| Mat::zeros(rows.len(), rank));
         let mut residual = diagonal.clone();
         let mut random = Random::new(seed, Stream::Pivots);
         let proposals = (rank / 8).clamp(16, 128);
         while factor.pivots.len() < rank {
-            let left = ordered_sum(&residual);
+            let counted = factor.counted(&residual);
+            let left = ordered_sum(&counted);
             if left <= stop.residual * factor.trace || left <= 0.0 {
                 break;
             }
             check(watch, "factor", factor.pivots.len() as f64 / rank as f64)?;
-            let proposed = draw(&residual, left, proposals, &mut random);
-            let (chosen, l) = factor.accept(kernel, points, &diagonal, &mut residual, proposed, rank, &mut random);
+            let proposed = draw(&counted, left, proposals, &mut random);
+            let h = factor.residual_block(kernel, points, &proposed);
+            let (chosen, l) = factor.accept(&h, &proposed, &diagonal, &mut residual, &mut random);
             factor.extend(kernel, points, &chosen, l.as_ref(), &mut residual);
             settle(kernel, &diagonal, &mut residual)?;
             chosen.iter().for_each(|&i| residual[i] = 0.0);
         }
-        factor.residual_trace = ordered_sum(&residual);
+        factor.residual_trace = ordered_sum(&factor.counted(&residual));
         Ok(factor)
     }
 
     /// Every row a pivot, in their own order: a sixth of the work, where no row comes near to depending on the others.
     fn triangular(
+        &mut self,
         kernel: &Arc<dyn Kernel>,
         points: &Points,
         diagonal: &[f64],
         watch: &dyn Watch,
-    ) -> Result<Option<Factor>> {
+    ) -> Result<bool> {
         let n = points.n();
         let k = gram(kernel, &points.slice(0..n).into_owned());
-        let Some(l) = dense::large_cholesky(k, |done| check(watch, "factor", done))? else { return Ok(None) };
+        let Some(l) = dense::large_cholesky(k, |done| check(watch, "factor", done))? else { return Ok(false) };
         let independent = (0..n).all(|i| l[(i, i)] * l[(i, i)] > FLOOR * diagonal[i]);
-        Ok(independent.then(|| Factor {
-            pivots: (0..n).collect(),
-            trace: ordered_sum(diagonal),
-            residual_trace: 0.0,
-            rows: blocks::map(n, |rows| l.as_ref().subrows(rows.start, rows.len()).to_owned()),
-            instructions: kernel.instructions(),
-        }))
+        if independent {
+            self.pivots = (0..n).collect();
+            self.rows = blocks::map(n, |rows| l.as_ref().subrows(rows.start, rows.len()).to_owned());
+        }
+        Ok(independent)
+    }
+
+    /// Values of the rows times how much each counts.
+    fn counted<'v>(&self, values: &'v [f64]) -> Cow<'v, [f64]> {
+        match &self.weights {
+            None => values.into(),
+            Some(weights) => values.iter().zip(weights).map(|(v, w)| v * w).collect(),
+        }
     }
 
     /// Number of columns.
@@ -180,13 +227,14 @@ impl Factor {
 
     /// `T = F̃ᵀF̃` and the mean row `f̄`; uncentred, `FᵀF` and zero.
     pub(crate) fn scatter(&self, center: bool, watch: &dyn Watch) -> Result<(Mat<f64>, Vec<f64>)> {
-        let (n, r) = (self.n() as f64, self.rank());
+        let (n, r) = (sample_weight::total(self.weights.as_deref(), self.n()), self.rank());
         let sum = blocks::watched_sum(
             self.n(),
             (watch, "factor"),
             || Scatter::<f64>::new(r, self.instructions),
             |sum, rows| {
-                sum.add_rows(self.block(&rows));
+                let weights = self.weights.as_ref().map(|weights| &weights[rows.clone()]);
+                sum.add_weighted_rows(self.block(&rows), weights);
                 Ok(())
             },
             |sum, other| sum.merge(&other),
@@ -209,17 +257,33 @@ impl Factor {
     /// Some of the factor's rows.
     pub(crate) fn rows_of(&self, indices: &[usize]) -> Mat<f64> {
         let (count, rank) = (indices.len(), self.rank());
-        let places: Vec<_> = indices.iter().map(|i| (&self.rows[i / blocks::ROWS], i % blocks::ROWS)).collect();
+        if count == 0 || rank == 0 {
+            return Mat::zeros(count, rank);
+        }
+        let places: Vec<_> = indices.iter().map(|i| (i / blocks::ROWS, i % blocks::ROWS)).collect();
         let mut values = vec![0.0; count * rank];
-        let columns = values.par_chunks_exact_mut(count.max(1)).with_min_len(GATHERED.div_ceil(count.max(1)));
-        columns.enumerate().for_each(|(k, column)| {
-            column.iter_mut().zip(&places).for_each(|(value, (block, row))| *value = block.col_as_slice(k)[*row]);
+        // Block by block, some columns at a time: rows of one block lie near each other.
+        let together = GATHERED.div_ceil(count).min(rank);
+        values.par_chunks_mut(count * together).enumerate().for_each(|(part, values)| {
+            let first = part * together;
+            let mut start = 0;
+            for run in places.chunk_by(|a, b| a.0 == b.0) {
+                let block = &self.rows[run[0].0];
+                for (k, column) in values.chunks_exact_mut(count).enumerate() {
+                    let from = block.col_as_slice(first + k);
+                    column[start..start + run.len()]
+                        .iter_mut()
+                        .zip(run)
+                        .for_each(|(value, (_, row))| *value = from[*row]);
+                }
+                start += run.len();
+            }
         });
         MatRef::from_column_major_slice(&values, count, rank).to_owned()
     }
 
-    /// What q components in the span of `rows` capture at best (in the factor's space, where `t` is the scatter), or what
-    /// the span of the components `own` over them does.
+    /// What q components in the span of `rows` capture at best (in the factor's space, where `t` is the scatter), or
+    /// what the span of the components `own` over them does.
     pub(crate) fn captured(&self, t: &Mat<f64>, rows: &[usize], own: Option<MatRef<f64>>, q: usize) -> Result<f64> {
         let atoms = self.rows_of(rows);
         if own.is_none() && rows.len() >= self.rank() {
@@ -244,21 +308,26 @@ impl Factor {
         Mat::from_fn(self.rank(), self.rank(), |i, j| if j <= i { rows[(i, j)] } else { 0.0 })
     }
 
-    /// Goes through the proposals in order; returns those accepted and the Cholesky factor of their residual block.
-    #[allow(clippy::too_many_arguments)]
+    /// What the factor does not hold of the kernel matrix of some rows.
+    fn residual_block(&self, kernel: &Arc<dyn Kernel>, points: &Points, rows: &[usize]) -> Mat<f64> {
+        let mut h = gram(kernel, &points.select(rows));
+        let f = self.rows_of(rows);
+        dense::subtract_product(h.as_mut(), f.as_ref(), f.transpose());
+        h
+    }
+
+    /// Goes through the proposals in order, whose residual block is `h`; returns those accepted and the Cholesky factor
+    /// of theirs.
     fn accept(
         &self,
-        kernel: &Arc<dyn Kernel>,
-        points: &Points,
+        h: &Mat<f64>,
+        proposed: &[usize],
         diagonal: &[f64],
         residual: &mut [f64],
-        proposed: Vec<usize>,
-        rank: usize,
         random: &mut Random,
     ) -> (Vec<usize>, Mat<f64>) {
-        let mut h = gram(kernel, &points.select(&proposed));
-        let f = self.rows_of(&proposed);
-        dense::subtract_product(h.as_mut(), f.as_ref(), f.transpose());
+        // There is room for this many pivots.
+        let rank = self.rows.first().map_or(0, Mat::ncols);
         let mut accepted: Vec<usize> = Vec::new();
         // Column j of `l` is the residual column of the j-th accepted proposal, over all proposals.
         let mut l = Mat::<f64>::zeros(proposed.len(), proposed.len());
@@ -319,7 +388,8 @@ impl Factor {
     }
 }
 
-/// What q components in the range of `squares` (`Σ f fᵀ` over the rows that span it) capture of the scatter `t` at best.
+/// What q components in the range of `squares` (`Σ f fᵀ` over the rows that span it) capture of the scatter `t` at
+/// best.
 pub(crate) fn captured_by_range(t: &Mat<f64>, squares: MatRef<f64>, q: usize) -> Result<f64> {
     let (squares, e) = dense::eigen(squares)?;
     let span = e.as_ref().subcols(0, squares.iter().take_while(|v| **v > 1e-12 * squares[0]).count());

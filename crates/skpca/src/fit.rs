@@ -1,5 +1,6 @@
 //! What to fit: method, kernel, target and the numbers around them.
 
+use std::str::FromStr;
 use std::sync::Arc;
 
 use crate::columns::{Scaling, Table};
@@ -8,11 +9,104 @@ use crate::error::{Error, Result};
 use crate::kernel::{self, Bandwidth, Kernel, conformal};
 use crate::method::{self, COMPONENTS, Method, Size, Target};
 use crate::points::Points;
-use crate::simd::Level;
 use crate::spec::Spec;
+use skpca_simd::Level;
 
 /// Bytes that any fit takes: what threads work in.
 const ROOM: usize = 10_000_000;
+/// Bytes of the blocks that threads read and scale, per column.
+const READ: usize = 100_000;
+/// Rows that matter to the memory of a fit which holds none of them: it looks at samples.
+const COUNTED: usize = 100_000;
+
+/// What the order of the rows means.
+///
+/// ```
+/// use skpca::RowOrder;
+///
+/// assert_eq!("time".parse::<RowOrder>()?, RowOrder::Time);
+/// # Ok::<(), skpca::Error>(())
+/// ```
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum RowOrder {
+    /// Time, if neighbouring rows are more alike than rows a little farther apart; nothing otherwise.
+    #[default]
+    Auto,
+    /// Time.
+    Time,
+    /// Nothing: the rows might as well be shuffled.
+    Any,
+}
+
+impl RowOrder {
+    /// Every choice, with its name.
+    pub const ALL: &'static [(&'static str, RowOrder)] =
+        &[("auto", RowOrder::Auto), ("time", RowOrder::Time), ("any", RowOrder::Any)];
+
+    /// The name users give.
+    pub fn name(self) -> &'static str {
+        RowOrder::ALL.iter().find(|(_, order)| *order == self).expect("all are listed").0
+    }
+}
+
+impl std::fmt::Display for RowOrder {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str(self.name())
+    }
+}
+
+impl FromStr for RowOrder {
+    type Err = Error;
+
+    fn from_str(text: &str) -> Result<RowOrder> {
+        RowOrder::ALL.iter().find(|(name, _)| *name == text).map(|(_, order)| *order).ok_or_else(|| Error::Unknown {
+            what: "row order",
+            name: text.into(),
+            valid: RowOrder::ALL.iter().map(|(name, _)| name.to_string()).collect(),
+        })
+    }
+}
+
+/// What novelty is.
+///
+/// ```
+/// use skpca::{Fit, Statistic};
+///
+/// assert_eq!((Fit::default().statistic, Fit::detector().statistic), (Statistic::Distance, Statistic::Mahalanobis));
+/// ```
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Statistic {
+    /// The squared distance to the span of the components (Hoffmann 2007): SPE, or Q.
+    #[default]
+    Distance,
+    /// The Mahalanobis distance of all components and a little noise: SPE and T² in one. Unless it is said otherwise,
+    /// of as many components as there are points, 100 points, and a Gaussian ten times as wide (in squares) as by
+    /// default.
+    Mahalanobis,
+}
+
+impl Statistic {
+    /// Every choice, with its name.
+    pub const ALL: &'static [(&'static str, Statistic)] =
+        &[("distance", Statistic::Distance), ("mahalanobis", Statistic::Mahalanobis)];
+
+    /// The name users give.
+    pub fn name(self) -> &'static str {
+        Statistic::ALL.iter().find(|(_, s)| *s == self).expect("all are listed").0
+    }
+}
+
+impl FromStr for Statistic {
+    type Err = Error;
+
+    fn from_str(text: &str) -> Result<Statistic> {
+        Statistic::ALL.iter().find(|(name, _)| *name == text).map(|(_, s)| *s).ok_or_else(|| Error::Unknown {
+            what: "statistic",
+            name: text.into(),
+            valid: Statistic::ALL.iter().map(|(name, _)| name.to_string()).collect(),
+        })
+    }
+}
 
 /// What to fit.
 ///
@@ -21,9 +115,9 @@ const ROOM: usize = 10_000_000;
 ///
 /// let circle = (0..200).flat_map(|i| [(i as f64).cos(), (i as f64).sin()]).collect::<Vec<_>>();
 /// let points = Points::new(2, circle)?;
-/// let model = Fit { target: Some(Target::Support(20)), ..Fit::default() }.run(&points, None, &())?;
+/// let model = Fit { target: Some(Target::Support(20)), ..Fit::default() }.train(&points)?;
 /// let scores = model.score(&Points::new(2, vec![1.0, 0.0, 3.0, 3.0])?, Precision::Double)?;
-/// assert!(scores[0] < model.parts().scores.threshold && scores[1] > model.parts().scores.threshold);
+/// assert!(!model.is_novel(scores[0]) && model.is_novel(scores[1]));
 /// # Ok::<(), skpca::Error>(())
 /// ```
 #[derive(Clone, Debug, PartialEq)]
@@ -40,13 +134,31 @@ pub struct Fit {
     pub center: Option<bool>,
     /// How columns are scaled.
     pub scaling: Scaling,
-    /// Share of the training rows below the novelty threshold.
+    /// Share of the training rows below the novelty threshold, where no false-alarm rate is asked for.
     pub quantile: f64,
+    /// Share of fresh normal rows above the novelty threshold: threshold and p-values then come from models that have
+    /// not seen the rows they score, which takes as many more fits as there are folds.
+    pub false_alarms: Option<f64>,
+    /// What novelty is.
+    pub statistic: Statistic,
+    /// How well scores should agree with those of an exact model on rows held out, as a rank correlation; the number of
+    /// points grows until they do.
+    pub score_fidelity: Option<f64>,
+    /// Whether rows that do not belong to the others are set aside first, by concentration steps; the report names
+    /// them.
+    pub robust: bool,
+    /// What the order of the rows means; only false-alarm rates depend on it.
+    pub row_order: RowOrder,
     /// Everything random depends on it and on nothing else.
     pub seed: u64,
     /// Which instructions kernel values are computed with.
     pub level: Level,
 }
+
+/// Points of a detector, unless it is said otherwise.
+const DETECTOR: usize = 100;
+/// Its γ, as a share of the usual one.
+const BROAD: f64 = 0.1;
 
 impl Default for Fit {
     fn default() -> Fit {
@@ -58,6 +170,11 @@ impl Default for Fit {
             center: None,
             scaling: Scaling::Standard,
             quantile: 0.95,
+            false_alarms: None,
+            statistic: Statistic::Distance,
+            score_fidelity: None,
+            robust: false,
+            row_order: RowOrder::Auto,
             seed: 0,
             level: Level::Auto,
         }
@@ -75,6 +192,10 @@ impl Fit {
     pub(crate) fn built(&self) -> Result<Box<dyn Method>> {
         let method = method::build(&self.method)?;
         self.level.instructions()?;
+        if !method::entry(&self.method)?.takes(&self.kernel) {
+            let expected = format!("linear: {} looks at the columns of the table", self.method.name);
+            return Err(Error::parameter("kernel", &self.kernel.name, &expected));
+        }
         if self.components == Some(0) {
             return Err(Error::parameter("components", 0, "a whole number from 1"));
         }
@@ -85,10 +206,66 @@ impl Fit {
             }
             _ => {}
         }
+        if let Some(rate) = self.false_alarms.filter(|rate| !(*rate > 0.0 && *rate < 1.0)) {
+            return Err(Error::parameter("false_alarms", rate, "a number between 0 and 1"));
+        }
+        if let Some(asked) = self.score_fidelity.filter(|asked| !(*asked > 0.0 && *asked <= 1.0)) {
+            return Err(Error::parameter("score_fidelity", asked, "a number above 0 and up to 1"));
+        }
         if self.quantile > 0.0 && self.quantile < 1.0 {
             return Ok(method);
         }
         Err(Error::parameter("quantile", self.quantile, "a number between 0 and 1"))
+    }
+
+    /// A detector as it comes: `landmarks`, every component, 5 % false alarms.
+    ///
+    /// ```
+    /// use skpca::{Fit, Points, Precision, toys};
+    ///
+    /// let model = Fit::detector().run(&toys::normal(300, 3, 0), None, &())?;
+    /// let scores = model.score(&Points::new(3, vec![0.0, 0.0, 0.0, 50.0, 0.0, 0.0, 5000.0, 0.0, 0.0])?, Precision::Double)?;
+    /// assert!(scores[0] < model.parts().scores.threshold && model.parts().scores.threshold < scores[1]);
+    /// assert!(model.m() <= 100 && scores[1] < scores[2]);
+    /// # Ok::<(), skpca::Error>(())
+    /// ```
+    pub fn detector() -> Fit {
+        Fit {
+            method: Spec::new("landmarks"),
+            statistic: Statistic::Mahalanobis,
+            false_alarms: Some(0.05),
+            ..Fit::default()
+        }
+    }
+
+    /// Size of a model of n rows, where nobody asked for one and the statistic has a usual one.
+    pub(crate) fn usual_target(&self, n: usize) -> Result<Option<Target>> {
+        let entry = method::entry(&self.method)?;
+        let own = entry.capabilities.keeps_all_rows || entry.fixes_size(&self.method);
+        let usual = self.statistic == Statistic::Mahalanobis && self.target.is_none() && !own;
+        Ok(if usual { Some(Target::Support(DETECTOR.min(n))) } else { self.target })
+    }
+
+    /// How many components are looked for among n rows.
+    pub(crate) fn wanted(&self, n: usize) -> usize {
+        let usual = match (self.statistic, self.target) {
+            (Statistic::Distance, _) => COMPONENTS,
+            (Statistic::Mahalanobis, Some(Target::Support(m))) => m,
+            (Statistic::Mahalanobis, _) => DETECTOR,
+        };
+        self.components.unwrap_or(usual).min(n)
+    }
+
+    /// The kernel of a table: by default a broader one where all components count.
+    pub(crate) fn widened(&self, kernel: Arc<dyn Kernel>) -> Result<Arc<dyn Kernel>> {
+        let broad = self.statistic == Statistic::Mahalanobis && self.kernel.fields.is_empty();
+        let spec = kernel.spec();
+        match spec.fields.get("gamma").and_then(serde_json::Value::as_f64) {
+            Some(gamma) if broad && kernel::entry(&self.kernel)?.capabilities.gaussian => {
+                kernel::build_resolved(&spec.with("gamma", BROAD * gamma))
+            }
+            _ => Ok(kernel),
+        }
     }
 
     /// The kernel over any two points: they will do to see whether its name and parameters are known.
@@ -103,18 +280,40 @@ impl Fit {
 
     /// Bytes that [`Fit::run`] will need for n rows of d columns beside the caller's own copy.
     pub fn memory(&self, n: usize, d: usize) -> Result<usize> {
-        let support = match self.target {
+        let (method, size) = (method::build(&self.method)?, self.size(n, d)?);
+        let copied = Table::is_small(n, d) || method.holds_rows(&size) || size.reference_holds_rows();
+        let rows = n.saturating_mul(if copied { 8 * (d + 2) } else { 16 });
+        Ok(method.memory(&size).saturating_add(rows).saturating_add(ROOM))
+    }
+
+    /// Bytes that [`Fit::run_streamed`] will need for n rows of d columns if it may take `memory`: more where that is
+    /// not enough for anything.
+    pub fn streamed_memory(&self, n: usize, d: usize, memory: usize) -> Result<usize> {
+        if Table::is_small(n, d) {
+            return self.sampled_memory(n, d);
+        }
+        let read = READ.saturating_mul(d);
+        Ok(read.saturating_add(if self.holds_rows(n, d)? {
+            self.sampled_memory(self.sample_within(n, d, memory)?, d)?
+        } else {
+            self.memory(n.min(COUNTED), d)?
+        }))
+    }
+
+    /// Whether the method holds something of every row.
+    pub(crate) fn holds_rows(&self, n: usize, d: usize) -> Result<bool> {
+        Ok(method::build(&self.method)?.holds_rows(&self.size(n, d)?))
+    }
+
+    /// The size of this fit.
+    fn size(&self, n: usize, d: usize) -> Result<Size> {
+        let support = match self.usual_target(n)? {
             Some(Target::Support(m)) => Some(m),
             _ => None,
         };
         let kernel = self.any_kernel()?;
         let linear = kernel.is_linear() && !conformal::is_unlearned(&self.kernel);
-        let dimension = kernel.rank(d);
-        let size = Size { n, d, q: self.components.unwrap_or(COMPONENTS).min(n), support, dimension, linear };
-        let method = method::build(&self.method)?;
-        let copied = Table::is_small(n, d) || method.holds_rows(&size) || size.reference_holds_rows();
-        let rows = n.saturating_mul(if copied { 8 * (d + 2) } else { 16 });
-        Ok(method.memory(&size).saturating_add(rows).saturating_add(ROOM))
+        Ok(Size { n, d, q: self.wanted(n), support, dimension: kernel.rank(d), linear })
     }
 
     /// Whether a fit looks at labels: it is refused without them.

@@ -2,15 +2,16 @@
 //!
 //! ```text
 //! "skpca" : checksum (8 hex digits) + JSON { version, method, kernel, columns, n, … , report, request }
-//! tensors : support m×d, coefficients m×q, frame q×q′, axes m×any, means, mean, variances, shift, scale, scores, scores_above, rows,
+//! tensors : support m×d, coefficients m×q, frame q×q′, axes m×any, weights, mu, beta, variances, shift, scale, low, high, scores, scores_above, rows,
+//!           learning (bytes, of models that are to be updated),
 //!           kernel.FIELD for each list among the kernel's parameters
 //! ```
 //!
 //! One entry, because the container writes entries in no fixed order and the same model must give the same
 //! bytes. The checksum covers the JSON and every tensor's name, shape and values: the container alone would
-//! accept a flipped bit. It is no signature, so a reader trusts nothing: header and JSON are capped, no more is read than
-//! the shapes ask for, every number must be finite and in its range, and the components of all but huge models must have
-//! unit norm.
+//! accept a flipped bit. It is no signature, so a reader trusts nothing: header and JSON are capped, no more is read
+//! than the shapes ask for, every number must be finite and in its range, and the components of all but huge models
+//! must have unit norm.
 
 use std::collections::HashMap;
 use std::io::{Read, Write};
@@ -19,25 +20,35 @@ use faer::Mat;
 use safetensors::tensor::{Dtype, Metadata, SafeTensors, TensorView};
 use serde_json::{Map, Value, json};
 
-use crate::columns::Columns;
+use crate::columns::{Columns, Ranges, Scaling};
 use crate::density::Density;
 use crate::error::{Error, Result};
+use crate::intake::Intake;
 use crate::method;
-use crate::model::{Model, Parts, Scores};
+use crate::model::{Calibration, Learned, Model, Parts, Scores, Statistics, Tail};
 use crate::points::Points;
-use crate::report::Report;
+use crate::report::{Agreement, Report};
 use crate::request::Request;
 use crate::spec::Spec;
 
-/// The version written; older ones are read, newer ones refused. Version 1 had other names for μ and β.
-pub const VERSION: u64 = 2;
+/// The version written; older ones are read, newer ones refused. Version 1 had other names for μ and β; versions 1 and
+/// 2 did not know the range of the training rows, the weights of a density, how rows were held out, nor a noise beside
+/// components; version 3 did not learn on.
+pub const VERSION: u64 = 4;
+/// What a model that never learned on is written as: older programs read it.
+const WITHOUT_LEARNING: u64 = 3;
 const KEY: &str = "skpca";
+/// What a model keeps to learn on: bytes that are looked at when it does.
+const LEARNING: &str = "learning";
 /// Tensors of a model, besides …
-const TENSORS: [&str; 12] = [
+const TENSORS: [&str; 16] = [
     "axes",
     "beta",
     "coefficients",
     "frame",
+    "high",
+    LEARNING,
+    "low",
     "mu",
     "rows",
     "scale",
@@ -46,6 +57,7 @@ const TENSORS: [&str; 12] = [
     "shift",
     "support",
     "variances",
+    "weights",
 ];
 /// … what version 1 called β and μ, and …
 const BETA: &str = "mean";
@@ -207,6 +219,17 @@ fn tensors(parts: &Parts) -> Vec<Tensor> {
     all.extend(parts.rows.iter().map(|rows| counts("rows", rows)));
     all.extend(parts.frame.iter().map(|frame| matrix("frame", frame)));
     all.extend(parts.density.iter().map(|density| matrix("axes", &density.axes)));
+    let weights = parts.density.iter().flat_map(|density| &density.weights);
+    all.extend(weights.map(|weights| vector("weights", weights)));
+    let ranges = parts.columns.ranges.iter();
+    all.extend(ranges.flat_map(|ranges| [vector("low", &ranges.low), vector("high", &ranges.high)]));
+    let state = parts.learned.as_ref().and_then(|learned| learned.state.as_ref());
+    all.extend(state.map(|state| Tensor {
+        name: LEARNING.into(),
+        dtype: Dtype::U8,
+        shape: vec![state.len()],
+        bytes: state.to_vec(),
+    }));
     all.extend(lists(&parts.kernel).map(|(field, values)| vector(&format!("{KERNEL}{field}"), &values)));
     all.sort_by(|a, b| a.name.cmp(&b.name));
     all
@@ -223,8 +246,9 @@ fn lists(kernel: &Spec) -> impl Iterator<Item = (&str, Vec<f64>)> {
 fn metadata(parts: &Parts) -> Value {
     let mut kernel = parts.kernel.clone();
     kernel.fields.retain(|_, value| !value.is_array());
-    json!({
-        "version": VERSION,
+    let calibration = parts.scores.calibration.as_ref();
+    let mut json = json!({
+        "version": if parts.learned.is_some() { VERSION } else { WITHOUT_LEARNING },
         "method": parts.method.to_json(),
         "kernel": kernel.to_json(),
         "names": parts.columns.names,
@@ -247,7 +271,40 @@ fn metadata(parts: &Parts) -> Value {
         })),
         "report": parts.report.to_json(),
         "request": parts.request.as_ref().map(|request| request.to_file(&parts.kernel)),
-    })
+    });
+    if parts.noise > 0.0 {
+        json["noise"] = parts.noise.into();
+    }
+    if let Some(intake) = &parts.columns.intake {
+        json["intake"] = intake.to_json();
+    }
+    if let Some(learned) = &parts.learned {
+        json["learned"] = learned.to_json();
+    }
+    if let Some(calibration) = calibration {
+        json["calibration"] = calibration.to_json();
+    }
+    json
+}
+
+impl Calibration {
+    /// As one JSON object.
+    pub fn to_json(&self) -> Value {
+        json!({
+            "folds": self.folds,
+            "in_time_order": self.in_time_order,
+            "effective": self.effective,
+            "tail": self.tail.map(|tail| json!({"start": tail.start, "excess": tail.excess, "count": tail.count})),
+            "limits": self.limits.map(|limits| json!({"spe": limits.spe, "t2": limits.t2})),
+        })
+    }
+}
+
+impl Learned {
+    /// As one JSON object, without the bytes.
+    pub fn to_json(&self) -> Value {
+        json!({"rows": self.rows, "reference": self.reference, "error": self.error})
+    }
 }
 
 impl Report {
@@ -261,6 +318,12 @@ impl Report {
             "rounds": self.rounds,
             "converged": self.converged,
             "residual_trace": self.residual_trace,
+            "score_fidelity": self.score_fidelity.map(|agreement| json!({
+                "rank_correlation": agreement.rank_correlation,
+                "worst_difference": agreement.worst_difference,
+                "rows": agreement.rows,
+            })),
+            "set_aside": self.set_aside,
             "notes": self.notes,
         })
     }
@@ -285,9 +348,14 @@ impl Reader<'_> {
             columns: Columns {
                 names: self.names("names")?,
                 ignored: self.names("ignored")?.unwrap_or_default(),
-                scaling: self.text("scaling")?.parse()?,
+                ranges: self.ranges()?,
+                scaling: Scaling::of_columns(self.text("scaling")?)?,
                 shift: self.vector("shift")?,
                 scale: self.vector("scale")?,
+                intake: Some(&self.json["intake"])
+                    .filter(|entry| !entry.is_null())
+                    .map(Intake::from_json)
+                    .transpose()?,
             },
             rows: self.file.tensor("rows").is_ok().then(|| self.counts("rows")).transpose()?,
             support: Points::new(d, support)?,
@@ -297,6 +365,7 @@ impl Reader<'_> {
             mu: self.vector(self.name("mu", MU))?,
             beta: self.vector(self.name("beta", BETA))?,
             variances: self.vector("variances")?,
+            noise: self.json["noise"].as_f64().unwrap_or(0.0),
             center: self.json["center"].as_bool().ok_or_else(|| wrong("center"))?,
             n: self.whole("n")?,
             total_variance: self.number("total_variance")?,
@@ -310,9 +379,11 @@ impl Reader<'_> {
                 threshold: self.number("threshold")?,
                 values: self.vector("scores")?,
                 above: self.counts("scores_above")?,
+                calibration: self.calibration()?,
             },
             report: self.report()?,
             request: Request::from_file(&self.json["request"], &kernel)?,
+            learned: self.learned()?,
             kernel,
         })
     }
@@ -340,6 +411,53 @@ impl Reader<'_> {
         Ok(Some(Mat::from_fn(rows, columns, |i, k| values[i * columns + k])))
     }
 
+    fn ranges(&self) -> Result<Option<Ranges>> {
+        if self.file.tensor("low").is_err() && self.file.tensor("high").is_err() {
+            return Ok(None);
+        }
+        Ok(Some(Ranges { low: self.vector("low")?, high: self.vector("high")? }))
+    }
+
+    fn calibration(&self) -> Result<Option<Calibration>> {
+        let entry = &self.json["calibration"];
+        if entry.is_null() {
+            return Ok(None);
+        }
+        let number = |of: &Value, name: &str| of[name].as_f64().ok_or_else(|| wrong(name));
+        let tail = &entry["tail"];
+        let of_tail = || -> Result<Tail> {
+            let (start, excess) = (number(tail, "start")?, number(tail, "excess")?);
+            Ok(Tail { start, excess, count: number(tail, "count")? })
+        };
+        let limits = &entry["limits"];
+        let of_limits =
+            || -> Result<Statistics> { Ok(Statistics { spe: number(limits, "spe")?, t2: number(limits, "t2")? }) };
+        let folds = entry["folds"].as_u64().and_then(|folds| usize::try_from(folds).ok());
+        Ok(Some(Calibration {
+            folds: folds.ok_or_else(|| wrong("folds"))?,
+            in_time_order: entry["in_time_order"].as_bool().ok_or_else(|| wrong("in_time_order"))?,
+            effective: number(entry, "effective")?,
+            tail: if tail.is_null() { None } else { Some(of_tail()?) },
+            limits: if limits.is_null() { None } else { Some(of_limits()?) },
+        }))
+    }
+
+    fn learned(&self) -> Result<Option<Learned>> {
+        let entry = &self.json["learned"];
+        if entry.is_null() {
+            return Ok(None);
+        }
+        let number = |name: &str| entry[name].as_f64().filter(|number| *number >= 0.0).ok_or_else(|| wrong(name));
+        let rows = entry["rows"].as_u64().and_then(|rows| usize::try_from(rows).ok());
+        let state = self.file.tensor(LEARNING).is_ok().then(|| self.tensor(LEARNING, Dtype::U8, 1)).transpose()?;
+        Ok(Some(Learned {
+            rows: rows.ok_or_else(|| wrong("rows"))?,
+            reference: number("reference")?,
+            error: number("error")?,
+            state: state.map(|state| state.data().into()),
+        }))
+    }
+
     fn density(&self) -> Result<Option<Density>> {
         let entry = &self.json["density"];
         if entry.is_null() {
@@ -353,6 +471,7 @@ impl Reader<'_> {
             dimension: dimension.ok_or_else(|| wrong("dimension"))?,
             log_determinant: number("log_determinant")?,
             axes,
+            weights: self.file.tensor("weights").is_ok().then(|| self.vector("weights")).transpose()?,
         }))
     }
 
@@ -368,8 +487,18 @@ impl Reader<'_> {
             rounds: number("rounds").unwrap_or(0.0) as usize,
             converged: report.get("converged").and_then(Value::as_bool).ok_or_else(|| wrong("converged"))?,
             residual_trace: number("residual_trace").ok_or_else(|| wrong("residual_trace"))?,
+            score_fidelity: agreement(report.get("score_fidelity"))?,
+            set_aside: self.set_aside(report.get("set_aside"))?,
             notes: notes.iter().filter_map(Value::as_str).map(String::from).collect(),
         })
+    }
+
+    /// Row numbers; absent in older files.
+    fn set_aside(&self, value: Option<&Value>) -> Result<Vec<usize>> {
+        let row = |value: &Value| value.as_u64().and_then(|row| usize::try_from(row).ok());
+        let rows = value.and_then(Value::as_array).map(Vec::as_slice).unwrap_or_default();
+        let rows: Option<Vec<usize>> = rows.iter().map(row).collect();
+        rows.filter(|rows| rows.is_sorted_by(|a, b| a < b)).ok_or_else(|| wrong("set_aside"))
     }
 
     fn names(&self, entry: &str) -> Result<Option<Vec<String>>> {
@@ -434,6 +563,18 @@ fn interval(value: Option<&Value>) -> Result<Option<[f64; 2]>> {
     }
 }
 
+/// Absent where it was not asked for, and in older files.
+fn agreement(value: Option<&Value>) -> Result<Option<Agreement>> {
+    let Some(value) = value.filter(|value| !value.is_null()) else { return Ok(None) };
+    let number = |name: &str| value[name].as_f64().ok_or_else(|| wrong("score_fidelity"));
+    let rows = value["rows"].as_u64().and_then(|rows| usize::try_from(rows).ok());
+    Ok(Some(Agreement {
+        rank_correlation: number("rank_correlation")?,
+        worst_difference: number("worst_difference")?,
+        rows: rows.ok_or_else(|| wrong("score_fidelity"))?,
+    }))
+}
+
 fn wrong(name: &str) -> Error {
     Error::file(format!("its entry '{name}' is missing or of the wrong type"))
 }
@@ -455,12 +596,17 @@ pub fn describe(model: &Model) -> Map<String, Value> {
         "fidelity": parts.fidelity,
         "threshold": parts.scores.threshold,
         "quantile": parts.scores.quantile,
+        "calibration": parts.scores.calibration.as_ref().map(Calibration::to_json),
+        "statistic": if parts.noise > 0.0 { "mahalanobis" } else { "distance" },
+        "noise": parts.noise,
         "score_error": model.score_error(parts.scores.threshold),
         "center": parts.center,
         "scaling": parts.columns.scaling.name(),
         "columns": parts.columns.names,
+        "intake": parts.columns.intake.as_ref().map(Intake::to_json),
         "seed": parts.seed,
         "report": parts.report.to_json(),
+        "learned": parts.learned.as_ref().map(Learned::to_json),
     }) else {
         unreachable!("json! of braces is an object")
     };
@@ -528,6 +674,79 @@ mod tests {
         assert_eq!(read(&old[..]).unwrap().parts(), model().parts());
         let mixed = forged(|json, _| json["version"] = json!(1));
         assert!(read(&mixed[..]).err().unwrap().to_string().contains("it has no tensor"));
+    }
+
+    #[test]
+    fn files_of_version_2_do_not_know_the_range_of_the_training_rows() {
+        let old = forged(|json, list| {
+            json["version"] = json!(2);
+            list.retain(|tensor| tensor.name != "low" && tensor.name != "high");
+        });
+        let read = read(&old[..]).unwrap();
+        assert_eq!(read.parts().columns.ranges, None);
+        assert_eq!(read.far_outside(&Points::new(2, vec![1e9, 1e9]).unwrap()), None);
+        assert!(model().far_outside(&Points::new(2, vec![1e9, 1e9]).unwrap()).is_some());
+    }
+
+    #[test]
+    fn an_intake_comes_back_and_is_not_trusted() {
+        let mut treated = model();
+        let cell = |row: usize, column: usize| crate::Cell::Number((row + column) as f64);
+        let names = ["x".to_string(), "y".to_string()];
+        let treatment = (crate::Missing::Median, crate::Unknown::Refuse);
+        treated.take_in(Intake::learn(&names, 5, cell, treatment).unwrap()).unwrap();
+        assert_eq!(read(&bytes(&treated)[..]).unwrap().parts(), treated.parts());
+        let other = Intake::learn(&names[..1], 5, cell, treatment).unwrap();
+        assert!(treated.take_in(other).is_err());
+        let change = |change: fn(&mut Value)| message(&forged_from(&treated, |json, _| change(&mut json["intake"])));
+        for (found, expected) in [
+            (change(|intake| intake["inputs"][0]["fill"] = Value::Null), "of the column \"x\" cannot be meant"),
+            (change(|intake| intake["inputs"][0]["name"] = json!("z")), "does not make the columns"),
+            (change(|intake| *intake = json!([])), "'intake' is missing or of the wrong type"),
+            (change(|intake| intake["missing"] = json!("mean")), "unknown treatment of missing values 'mean'"),
+        ] {
+            assert!(found.contains(expected), "{expected}: {found}");
+        }
+    }
+
+    #[test]
+    fn forged_ranges_are_refused() {
+        let set = |name: &'static str, values: &'static [f64]| {
+            forged(move |_, list| {
+                let range = tensor(list, name);
+                (range.shape, range.bytes) =
+                    (vec![values.len()], values.iter().flat_map(|v| v.to_le_bytes()).collect());
+            })
+        };
+        for (expected, file) in [
+            ("low has 1 entries, expected 2", set("low", &[1.0])),
+            ("a column's range is empty", set("low", &[1e9, 0.0])),
+            ("a value is not finite", set("high", &[f64::INFINITY, 9.0])),
+            ("it has no tensor 'low'", forged(|_, list| list.retain(|tensor| tensor.name != "low"))),
+        ] {
+            assert_eq!(message(&file), format!("not a usable model file: {expected}"));
+        }
+    }
+
+    #[test]
+    fn a_scaler_that_was_given_is_in_the_file() {
+        let given = model().with_scaler(&[1.0, 2.0], &[3.0, 4.0], None, None).unwrap();
+        assert_eq!(given.parts().columns.scaling, Scaling::Standard, "what standardises does so after any scaler");
+        let points = toys::clusters(0);
+        let fit =
+            Fit { scaling: Scaling::None, components: Some(2), target: Some(Target::Support(3)), ..Fit::default() };
+        let given = fit.run(&points, None, &()).unwrap().with_scaler(&[1.0, 2.0], &[3.0, 4.0], None, None).unwrap();
+        assert_eq!(given.parts().columns.scaling, Scaling::Given);
+        assert_eq!(read(&bytes(&given)[..]).unwrap().parts(), given.parts());
+        let rule = Some(Scaling::Minmax);
+        let minmax = fit.run(&points, None, &()).unwrap().with_scaler(&[1.0, 2.0], &[3.0, 4.0], rule, None).unwrap();
+        assert_eq!(minmax.parts().request.as_ref().unwrap().fit.scaling, Scaling::Minmax);
+        for (shift, scale) in
+            [(vec![1.0], vec![1.0]), (vec![0.0, 0.0], vec![1.0, 0.0]), (vec![0.0, 0.0], vec![1.0, -1.0])]
+        {
+            assert!(model().with_scaler(&shift, &scale, None, None).is_err(), "{shift:?} {scale:?}");
+        }
+        assert!(Fit { scaling: Scaling::Given, ..fit }.run(&points, None, &()).is_err());
     }
 
     #[test]
@@ -623,7 +842,7 @@ mod tests {
     #[test]
     fn what_passes_the_checksum_is_still_not_trusted() {
         let cases: [(&str, Vec<u8>); 12] = [
-            ("it has format version 3, this program reads 1 to 2", forged(|json, _| json["version"] = json!(3))),
+            ("it has format version 5, this program reads 1 to 4", forged(|json, _| json["version"] = json!(5))),
             ("it has no version", forged(|json, _| json["version"] = Value::Null)),
             (
                 "a value is not finite",
@@ -676,7 +895,17 @@ mod tests {
         let stranger = forged(|_, list| {
             list.push(Tensor { name: "more".into(), dtype: Dtype::F64, shape: vec![0], bytes: vec![] });
         });
-        let cases: [(&str, Vec<u8>); 15] = [
+        let held_out = |folds: usize, effective: f64, excess: f64| {
+            let tail = json!({"start": 0.1, "excess": excess, "count": 1.0});
+            let held_out = json!({"folds": folds, "in_time_order": false, "effective": effective, "tail": tail});
+            set("calibration", held_out)
+        };
+        let calibration = "its calibration is none that a fit makes";
+        let cases: [(&str, Vec<u8>); 19] = [
+            (calibration, held_out(1, 2.0, 1.0)),
+            (calibration, held_out(5, 1e9, 1.0)),
+            (calibration, held_out(5, 2.0, -1.0)),
+            ("it has an unknown entry \"noise\"", set("noise", json!(-1))),
             ("its fidelity is 7, expected 0 to 1", set("fidelity", json!(7))),
             ("its fidelity is -1, expected 0 to 1", set("fidelity", json!(-1))),
             ("its quantile is 12, expected a number between 0 and 1", set("quantile", json!(12))),

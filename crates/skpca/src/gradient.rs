@@ -5,12 +5,13 @@
 //! Gaussian   2γ ( Σ_j v_ji (x_j − x̄) − t_i (z_i − x̄) )      v = w ∘ k,   t_i = Σ_j w_ji k_ji
 //! Dot        γ Σ_j v_ji x_j                                    v = w ∘ g′(γ x·z + c)
 //! Cosine     (Σ_j w_ji x_j / ‖x_j‖) / ‖z_i‖ − t_i z_i / ‖z_i‖²
-//! Manhattan  pair by pair
+//! Manhattan, Pairs: pair by pair
 //! ```
 //!
-//! [`Kernel::add_gradient`] is the definition. The rows are packed once and serve any number of points: as points of the
-//! kernel tiles, which leave values `[panel][row][lane]` with the moving points as lanes, and as columns of the product that
-//! sums the gradient. Values stay in that layout until the gradient has been summed, so they are computed once.
+//! [`Kernel::add_gradient`] is the definition. The rows are packed once and serve any number of points: as points of
+//! the kernel tiles, which leave values `[panel][row][lane]` with the moving points as lanes, and as columns of the
+//! product that sums the gradient. Values stay in that layout until the gradient has been summed, so they are computed
+//! once.
 
 use std::ops::Range;
 use std::sync::Arc;
@@ -24,8 +25,8 @@ use crate::kernel::cosine::inverse_norm;
 use crate::kernel::{Conformal, Form, Kernel, Outer, pinned};
 use crate::points::Points;
 use crate::scatter::Scatter;
-use crate::simd::{Element, Tiles};
 use crate::spec::Spec;
+use skpca_simd::{Element, Tiles};
 
 /// Rows that stay, packed for kernel values with points that move and for the gradients of these values.
 pub(crate) struct Anchors {
@@ -33,6 +34,8 @@ pub(crate) struct Anchors {
     points: Points<'static>,
     /// What a row's values are multiplied by; nothing where all are 1.
     factors: Option<Vec<f64>>,
+    /// Roots of how much each row counts, which are in the factors too; nothing where all count one.
+    roots: Option<Vec<f64>>,
     /// Subtracted from rows and points before products of them are summed.
     centre: Vec<f64>,
     tiles: Tiles<f64>,
@@ -61,8 +64,8 @@ pub(crate) struct KernelValues {
 type Lanes = Vec<f64>;
 
 impl Anchors {
-    /// Packs `points`. Under a conformal kernel f(x) f(z) k(x, z) the values are f(x) k(x, z): the span of points does not depend
-    /// on the lengths that f gives them.
+    /// Packs `points`. Under a conformal kernel f(x) f(z) k(x, z) the values are f(x) k(x, z): the span of points does
+    /// not depend on the lengths that f gives them.
     pub(crate) fn new(kernel: &Arc<dyn Kernel>, points: Points<'static>) -> Anchors {
         match Conformal::of(kernel.as_ref()) {
             Some(conformal) => {
@@ -88,12 +91,21 @@ impl Anchors {
             Form::Dot { gamma, coef0, .. } => pinned(Arc::new(Argument { gamma, coef0 }), kernel.instructions()),
             _ => kernel.clone(),
         };
-        let mut anchors = Anchors { kernel: kernel.clone(), points, factors, centre, tiles, blocks: Vec::new() };
+        let roots = None;
+        let mut anchors = Anchors { kernel: kernel.clone(), points, factors, roots, centre, tiles, blocks: Vec::new() };
         anchors.blocks = blocks::map(anchors.points.n(), |rows| Block {
             basis: Basis::new(inner.clone(), anchors.points.slice(rows.clone()).into_owned()),
             columns: anchors.columns(rows),
         });
         anchors
+    }
+
+    /// The same where some rows count more: their squares and gradients are summed as if they were repeated.
+    pub(crate) fn weighted(self, weights: Option<&[f64]>) -> Anchors {
+        let Some(weights) = weights else { return self };
+        let roots: Vec<f64> = weights.iter().map(|w| w.sqrt()).collect();
+        let factors = roots.iter().enumerate().map(|(row, root)| root * self.factor(row)).collect();
+        Anchors { roots: Some(roots), ..Anchors::with_factors(&self.kernel, self.points, Some(factors)) }
     }
 
     pub(crate) fn points(&self) -> &Points<'static> {
@@ -123,18 +135,18 @@ impl Anchors {
 
     /// Rows of a block with those that pad it.
     fn padded(&self, rows: usize) -> usize {
-        rows.next_multiple_of(self.tiles.points)
+        rows.next_multiple_of(self.tiles.points())
     }
 
     /// Numbers of coordinates in each group.
     fn groups(&self) -> Vec<usize> {
-        let (d, count) = (self.points.d(), self.points.d().div_ceil(self.tiles.points));
+        let (d, count) = (self.points.d(), self.points.d().div_ceil(self.tiles.points()));
         (0..count).map(|g| d * (g + 1) / count - d * g / count).collect()
     }
 
     /// The rows whose combinations gradients are.
     fn columns(&self, rows: Range<usize>) -> Vec<f64> {
-        if let Form::Manhattan { .. } = self.kernel.form() {
+        if is_pair_by_pair(self.kernel.form()) {
             return Vec::new();
         }
         let padded = self.padded(rows.len());
@@ -169,11 +181,11 @@ impl Anchors {
             (self.scaled(&rows, z.n(), values), self.scaled(&rows, z.n(), slopes))
         });
         let (values, slopes) = blocks.into_iter().unzip();
-        KernelValues { n: self.points.n(), m: z.n(), width: self.tiles.rows, values, slopes }
+        KernelValues { n: self.points.n(), m: z.n(), width: self.tiles.rows(), values, slopes }
     }
 
     fn block_values(&self, rows: &Range<usize>, z: &Points) -> Lanes {
-        let (width, padded) = (self.tiles.rows, self.padded(rows.len()));
+        let (width, padded) = (self.tiles.rows(), self.padded(rows.len()));
         let mut out = vec![0.0; z.n().div_ceil(width) * padded * width];
         self.blocks[rows.start / blocks::ROWS].basis.panels(z, |panel, first, values: &[f64]| {
             let count = values.len().min((rows.len() - first) * width);
@@ -184,7 +196,7 @@ impl Anchors {
 
     /// Multiplied by the factors of the rows, with zeros where there is no row or no point.
     fn scaled(&self, rows: &Range<usize>, m: usize, mut lanes: Lanes) -> Lanes {
-        let (width, padded) = (self.tiles.rows, self.padded(rows.len()));
+        let (width, padded) = (self.tiles.rows(), self.padded(rows.len()));
         for (panel, lanes) in lanes.chunks_exact_mut(padded * width).enumerate() {
             lanes[rows.len() * width..].fill(0.0);
             let inside = width.min(m - panel * width);
@@ -199,13 +211,14 @@ impl Anchors {
         lanes
     }
 
-    /// `Σ_j k_j k_jᵀ` and `Σ_j k_j` over the rows.
+    /// `Σ_j w_j k_j k_jᵀ` and `Σ_j w_j k_j` over the rows.
     pub(crate) fn scatter(&self, values: &KernelValues) -> (Mat<f64>, Vec<f64>) {
         let sum = blocks::sum(
             self.points.n(),
             || Scatter::<f64>::new(values.m, self.kernel.instructions()),
             |sum, rows| {
-                sum.add_panels(&values.values[rows.start / blocks::ROWS], rows.len(), self.padded(rows.len()));
+                let roots = self.roots.as_ref().map(|roots| &roots[rows.clone()]);
+                sum.add_panels(&values.values[rows.start / blocks::ROWS], rows.len(), self.padded(rows.len()), roots);
             },
             |sum, other| sum.merge(&other),
         );
@@ -221,7 +234,7 @@ impl Anchors {
 
     /// A matrix, a panel of its columns after the other, `[row][lane]`, padded with zeros.
     fn packed(&self, matrix: MatRef<f64>) -> Vec<f64> {
-        let width = self.tiles.rows;
+        let width = self.tiles.rows();
         let [rows, columns] = [matrix.nrows(), matrix.ncols()].map(|size| size.next_multiple_of(width));
         let mut out = vec![0.0; rows * columns];
         for c in 0..matrix.ncols() {
@@ -233,7 +246,7 @@ impl Anchors {
 
     /// Values of a block times a packed matrix, in the same layout.
     fn block_times(&self, values: &[f64], packed: &[f64], rows: Range<usize>) -> Lanes {
-        let width = self.tiles.rows;
+        let width = self.tiles.rows();
         let size = self.padded(rows.len()) * width;
         let panels = values.len() / size;
         let matrices = packed.chunks_exact(panels * width * width);
@@ -246,7 +259,7 @@ impl Anchors {
 
     /// The gradient with weights `w = 2 (K − 1 meansᵀ) B Bᵀ`, d numbers per point.
     pub(crate) fn gradient(&self, z: &Points, values: &KernelValues, means: &[f64], b: MatRef<f64>) -> Vec<f64> {
-        let width = self.tiles.rows;
+        let width = self.tiles.rows();
         let twice = Mat::from_fn(b.nrows(), b.ncols(), |i, k| 2.0 * b[(i, k)]);
         let both = dense::product(twice.as_ref(), b.transpose());
         let offset: Vec<f64> =
@@ -265,8 +278,9 @@ impl Anchors {
             let size = self.padded(rows.len()) * width;
             for (panel, weights) in weights.chunks_exact_mut(size).enumerate() {
                 let offset = &offset[panel * width..offset.len().min((panel + 1) * width)];
-                for row in weights.chunks_exact_mut(width) {
-                    row.iter_mut().zip(offset).for_each(|(w, o)| *w -= o);
+                for (i, row) in weights.chunks_exact_mut(width).enumerate() {
+                    let root = self.roots.as_ref().and_then(|roots| roots[rows.clone()].get(i)).unwrap_or(&1.0);
+                    row.iter_mut().zip(offset).for_each(|(w, o)| *w -= root * o);
                 }
             }
             self.scaled_weights(&rows, weights)
@@ -275,7 +289,7 @@ impl Anchors {
 
     /// The gradient with the weights `w[(j, i)]` of row j and point i.
     pub(crate) fn gradient_with(&self, z: &Points, values: &KernelValues, w: MatRef<f64>) -> Vec<f64> {
-        let width = self.tiles.rows;
+        let width = self.tiles.rows();
         self.summed(z, values, |rows| {
             let padded = self.padded(rows.len());
             let mut weights = vec![0.0; values.m.div_ceil(width) * padded * width];
@@ -289,8 +303,8 @@ impl Anchors {
 
     /// Values hold the rows' factors already; where the gradient is not made of values, weights must.
     fn scaled_weights(&self, rows: &Range<usize>, mut weights: Lanes) -> Lanes {
-        if let (Form::Manhattan { .. }, Some(factors)) = (self.kernel.form(), &self.factors) {
-            let (width, factors) = (self.tiles.rows, &factors[rows.clone()]);
+        if let (true, Some(factors)) = (is_pair_by_pair(self.kernel.form()), &self.factors) {
+            let (width, factors) = (self.tiles.rows(), &factors[rows.clone()]);
             for panel in weights.chunks_exact_mut(self.padded(rows.len()) * width) {
                 panel.chunks_exact_mut(width).zip(factors).for_each(|(row, f)| row.iter_mut().for_each(|v| *v *= f));
             }
@@ -300,10 +314,10 @@ impl Anchors {
 
     fn summed(&self, z: &Points, values: &KernelValues, weights: impl Fn(Range<usize>) -> Lanes + Sync) -> Vec<f64> {
         let (m, d) = (z.n(), z.d());
-        if let Form::Manhattan { .. } = self.kernel.form() {
+        if is_pair_by_pair(self.kernel.form()) {
             return self.pair_by_pair(z, &weights);
         }
-        let padded = m.next_multiple_of(self.tiles.rows);
+        let padded = m.next_multiple_of(self.tiles.rows());
         let sum = blocks::sum(
             self.points.n(),
             || vec![0.0; padded * (d + 1)],
@@ -317,7 +331,7 @@ impl Anchors {
 
     /// Adds `Σ_j v_ji x_j`, `[panel][coordinate][lane]`, and after each panel's coordinates `t_i`.
     fn add_block(&self, sum: &mut [f64], values: &KernelValues, rows: &Range<usize>, mut weights: Lanes) {
-        let (width, d) = (self.tiles.rows, self.points.d());
+        let (width, d) = (self.tiles.rows(), self.points.d());
         let at = rows.start / blocks::ROWS;
         let padded = self.padded(rows.len());
         let columns = &self.blocks[at].columns;
@@ -345,7 +359,7 @@ impl Anchors {
 
     /// From the sums to the gradient: the table in the module's head.
     fn finished(&self, z: &Points, sum: &[f64]) -> Vec<f64> {
-        let (width, d) = (self.tiles.rows, z.d());
+        let (width, d) = (self.tiles.rows(), z.d());
         let mut out = Vec::with_capacity(z.n() * d);
         for (i, point) in z.rows().enumerate() {
             let sum = &sum[i / width * (d + 1) * width..];
@@ -363,16 +377,13 @@ impl Anchors {
 
     /// The definition.
     fn pair_by_pair(&self, z: &Points, weights: &(impl Fn(Range<usize>) -> Lanes + Sync)) -> Vec<f64> {
-        let (width, d) = (self.tiles.rows, z.d());
+        let (width, d) = (self.tiles.rows(), z.d());
         blocks::sum(
             self.points.n(),
             || vec![0.0; z.n() * d],
             |sum, rows| {
                 let (weights, padded) = (weights(rows.clone()), self.padded(rows.len()));
-                let factor = |j: usize| match self.kernel.form() {
-                    Form::Manhattan { .. } => 1.0,
-                    _ => self.factor(j),
-                };
+                let factor = |j: usize| if is_pair_by_pair(self.kernel.form()) { 1.0 } else { self.factor(j) };
                 for (i, out) in sum.chunks_exact_mut(d).enumerate() {
                     let of = &weights[i / width * padded * width + i % width..];
                     for (j, w) in rows.clone().zip(of.iter().step_by(width)) {
@@ -400,6 +411,11 @@ impl KernelValues {
         }
         out
     }
+}
+
+/// Whether gradients are not made of the values of the kernel: weights then hold the rows' factors.
+fn is_pair_by_pair(form: Form) -> bool {
+    matches!(form, Form::Manhattan { .. } | Form::Pairs)
 }
 
 /// `γ x·z + c`, the argument of kernels of the inner product.

@@ -5,6 +5,7 @@
 //! Manhattan   k = 2^( −Σ|x'_k − z'_k| )              x' = γ log₂e (x − z̄)
 //! Dot         k = g( x·z' + c )                      z' = γ z
 //! Cosine      k = x'·z'                              x' = x / ‖x‖
+//! Pairs       k                                      by its definition
 //! ```
 //!
 //! The points of a basis are packed once into panels; query rows are packed a block at a time. Coordinates are
@@ -15,6 +16,7 @@
 //! A query's values depend on the query and the basis only: not on its neighbours, block or thread.
 
 mod pack;
+mod sums;
 mod symmetric;
 
 use std::ops::Range;
@@ -23,12 +25,15 @@ use std::sync::{Arc, OnceLock};
 use faer::{Mat, MatMut};
 use rayon::prelude::*;
 
+use crate::error::Result;
 use crate::kernel::{Kernel, Outer};
-use crate::points::{Points, all_finite};
-use crate::simd::{Element, Instructions, KernelPanel};
+use crate::points::{Numbers, Points};
+use skpca_simd::{Element, Instructions, KernelPanel, Level, prefetch};
 
 pub(crate) use pack::stretches;
-use pack::{Chunk, Coordinates, Packed, PackedWeights, Queries, Scratch};
+use pack::{Chunk, Coordinates, Packed, PackedWeights, Packing, Placing, Queries, Scratch};
+use sums::{AllTiles, Summing};
+pub(crate) use sums::{Number, Products, each_row};
 pub(crate) use symmetric::{BUNDLES, Symmetric};
 
 /// Query rows handled at a time; a multiple of every tile's rows.
@@ -39,22 +44,48 @@ const DEPTH: usize = 192;
 const CHUNK_SHALLOW: usize = 240;
 const CHUNK_DEEP: usize = 120;
 
+/// Columns up to which the next block of rows is asked for while one is computed: with few points there is little to
+/// compute, and it is memory that a pass waits for.
+const NARROW: usize = 32;
+
 /// Multiply-adds below which waking the threads costs more than they save.
 const SMALL: usize = 1 << 20;
 
 /// Arithmetic of a pass over queries.
+///
+/// ```
+/// use skpca::{Fit, Precision, toys};
+///
+/// let points = toys::parabola(0);
+/// let model = Fit::default().train(&points)?;
+/// let (double, single) = (model.score(&points, Precision::Double)?, model.score(&points, Precision::Single)?);
+/// assert!(double.iter().zip(&single).all(|(a, b)| (a - b).abs() < 1e-5));
+/// # Ok::<(), skpca::Error>(())
+/// ```
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Precision {
     /// 64-bit throughout.
     #[default]
     Double,
     /// 32-bit kernel values, 64-bit sums of chunks: every kernel value is off by about 1e-7 of the largest, which large
-    /// coefficients that cancel make more of. A [`Model`](crate::Model) knows by how much, and uses 64 bits where it would
-    /// show.
+    /// coefficients that cancel make more of. A [`Model`](crate::Model) knows by how much, and uses 64 bits where it
+    /// would show.
     Single,
 }
 
 /// Points packed for fast kernel values against them.
+///
+/// ```
+/// use faer::Mat;
+/// use skpca::{Basis, Points, Precision, kernel, toys};
+///
+/// let points = toys::clusters(0);
+/// let rbf = kernel::build(&"rbf,gamma=0.5".parse()?, &points, 0)?;
+/// let basis = Basis::new(rbf.clone(), points.select(&[0, 1]));
+/// let values = basis.product(&points, &basis.weights(Mat::identity(2, 2)), Precision::Double);
+/// assert!((values[5] - rbf.eval(points.row(2), points.row(1))).abs() < 1e-12);
+/// # Ok::<(), skpca::Error>(())
+/// ```
 pub struct Basis {
     kernel: Arc<dyn Kernel>,
     points: Points<'static>,
@@ -66,6 +97,17 @@ pub struct Basis {
 }
 
 /// A matrix of m rows packed for products `K(X, Z) · A`.
+///
+/// ```
+/// use faer::Mat;
+/// use skpca::{Basis, Precision, Weights, kernel, toys};
+///
+/// let points = toys::clusters(0);
+/// let basis = Basis::new(kernel::build(&"linear".parse()?, &points, 0)?, points.select(&[0, 1, 2]));
+/// let sum: Weights = basis.weights(Mat::ones(3, 1));
+/// assert_eq!(basis.product(&points, &sum, Precision::Double).len(), points.n());
+/// # Ok::<(), skpca::Error>(())
+/// ```
 pub struct Weights {
     matrix: Mat<f64>,
     double: PackedWeights<f64>,
@@ -76,8 +118,12 @@ pub struct Weights {
 pub(crate) trait QueryRows: Sync {
     fn n(&self) -> usize;
     fn d(&self) -> usize;
-    /// A run of rows, in `room` unless they lie in memory as they are wanted; nothing if not all of them are finite.
-    fn block<'a>(&'a self, rows: Range<usize>, room: &'a mut [f64]) -> Option<Points<'a>>;
+    /// The numbers of a run of rows as they lie in memory.
+    fn numbers(&self, rows: Range<usize>) -> Numbers<'_>;
+    /// What is yet to be subtracted from each column, and what it is then to be divided by.
+    fn scaling(&self) -> Option<(&[f64], &[f64])>;
+    /// A run of rows, scaled, in `room` unless they lie in memory so; nothing if not all of them are finite.
+    fn block<'a>(&'a self, rows: Range<usize>, room: &'a mut Vec<f64>) -> Option<Points<'a>>;
 }
 
 impl QueryRows for Points<'_> {
@@ -89,26 +135,40 @@ impl QueryRows for Points<'_> {
         self.d()
     }
 
-    fn block<'a>(&'a self, rows: Range<usize>, _room: &'a mut [f64]) -> Option<Points<'a>> {
+    fn numbers(&self, rows: Range<usize>) -> Numbers<'_> {
+        Numbers::Double(&self.values()[rows.start * self.d()..rows.end * self.d()])
+    }
+
+    fn scaling(&self) -> Option<(&[f64], &[f64])> {
+        None
+    }
+
+    fn block<'a>(&'a self, rows: Range<usize>, _room: &'a mut Vec<f64>) -> Option<Points<'a>> {
         Some(self.slice(rows))
     }
 }
 
-/// What a pass makes of a block of rows and their products: `out`, some numbers per row.
-pub(crate) trait Finish<T>: Fn(&Points, &[f64], &mut [T]) + Sync {}
-impl<T, F: Fn(&Points, &[f64], &mut [T]) + Sync> Finish<T> for F {}
+/// What a pass makes of a block of rows and their products: `out`, some numbers per row; tells whether all are finite.
+/// The rows themselves are there if the pass was told that they are read.
+pub(crate) trait Finish<T>: Fn(Option<&Points>, Products, &mut [T]) -> bool + Sync {}
+impl<T, F: Fn(Option<&Points>, Products, &mut [T]) -> bool + Sync> Finish<T> for F {}
 
 /// Nothing but the products.
-pub(crate) fn as_they_are<T: Number>(_: &Points, products: &[f64], out: &mut [T]) {
-    out.iter_mut().zip(products).for_each(|(out, product)| *out = T::from_f64(*product));
+pub(crate) fn as_they_are<T: Number>(_: Option<&Points>, mut products: Products, out: &mut [T]) -> bool {
+    products.write(out)
 }
 
-/// A type of results.
-pub(crate) trait Number: Element + Into<f64> {}
-impl<T: Element + Into<f64>> Number for T {}
+/// A pass over rows.
+pub(crate) struct Queried<'a, R> {
+    pub rows: &'a R,
+    /// Whether the rows themselves are wanted, besides the products.
+    pub read: bool,
+    pub weights: &'a Weights,
+    pub precision: Precision,
+}
 
 /// A number type that a basis can be packed in.
-pub(crate) trait Arithmetic: Element {
+pub(crate) trait Arithmetic: Packing + Summing {
     fn packed(basis: &Basis) -> &Packed<Self>;
 }
 
@@ -125,9 +185,9 @@ impl Arithmetic for f32 {
     }
 }
 
-/// What `cell` holds, or what `make` gives, which it then holds. Not `get_or_init`: a process that is forked while another
-/// thread is inside `make` would wait for ever for that thread, which it does not have. Here two threads may both make the
-/// value, which is the same.
+/// What `cell` holds, or what `make` gives, which it then holds. Not `get_or_init`: a process that is forked while
+/// another thread is inside `make` would wait for ever for that thread, which it does not have. Here two threads may
+/// both make the value, which is the same.
 fn cached<T>(cell: &OnceLock<T>, make: impl FnOnce() -> T) -> &T {
     if cell.get().is_none() {
         let _ = cell.set(make());
@@ -172,52 +232,73 @@ impl Basis {
     /// `(K(X, Z) − 1 meansᵀ) · A`, n × c, row after row, in parallel.
     pub fn product(&self, x: &Points, weights: &Weights, precision: Precision) -> Vec<f64> {
         let mut out = vec![0.0; x.n() * weights.matrix.ncols()];
-        self.pass(x, weights, precision, &as_they_are, &mut out);
+        self.pass(&Queried { rows: x, read: false, weights, precision }, &as_they_are, &mut out);
         out
     }
 
-    /// The same product, never written: `finish` turns each block of it into the rows of `out` while it is in cache. Returns
-    /// whether all rows and all of `out` are finite; the block of a row that is not finite is left as it was.
+    /// The same product, never written: `finish` turns each block of it into the rows of `out` while it is in cache.
+    /// Returns whether all rows and all of `out` are finite; the block of a row that is not finite is left as it was.
     pub(crate) fn pass<T: Number>(
         &self,
-        x: &impl QueryRows,
-        weights: &Weights,
-        precision: Precision,
+        queried: &Queried<impl QueryRows>,
         finish: &impl Finish<T>,
         out: &mut [T],
     ) -> bool {
-        match precision {
-            Precision::Double => self.pass_in(&self.double, &weights.double, x, finish, out),
+        let weights = queried.weights;
+        match queried.precision {
+            Precision::Double => self.pass_in(&self.double, &weights.double, queried, finish, out),
             Precision::Single => {
                 let packed = f32::packed(self);
                 let weights = cached(&weights.single, || PackedWeights::new(packed, weights.matrix.as_ref()));
-                self.pass_in(packed, weights, x, finish, out)
+                self.pass_in(packed, weights, queried, finish, out)
             }
         }
     }
 
-    fn pass_in<E: Element, T: Number>(
+    fn pass_in<E: Arithmetic, T: Number>(
         &self,
         packed: &Packed<E>,
         weights: &PackedWeights<E>,
-        x: &impl QueryRows,
+        queried: &Queried<impl QueryRows>,
         finish: &impl Finish<T>,
         out: &mut [T],
     ) -> bool {
         if out.is_empty() {
             return true;
         }
+        let x = queried.rows;
         let width = out.len() / x.n();
+        let placing = Placing::new(&self.coordinates, x.scaling(), self.instructions);
+        let tiles = AllTiles::new(self.instructions, packed.tiles.rows());
+        let read = queried.read || self.coordinates.reads_rows() || packed.chunks.iter().any(|c| !c.far.is_empty());
         let each = |scratch: &mut Scratch<E>, (block, out): (usize, &mut [T])| {
             let start = block * BLOCK;
-            let mut room = std::mem::take(&mut scratch.room);
-            let rows = x.block(start..start + out.len() / width, &mut room);
-            let sound = rows.is_some_and(|rows| {
-                finish(&rows, self.block_product(packed, weights, &rows, scratch), out);
-                all_finite(out)
+            let rows = start..start + out.len() / width;
+            let Scratch { room, queries, values, sums } = scratch;
+            if x.d().max(width) <= NARROW {
+                prefetch(out);
+                match x.numbers(rows.end..(rows.end + BLOCK).min(x.n())) {
+                    Numbers::Double(next) => prefetch(next),
+                    Numbers::Single(next) => prefetch(next),
+                }
+            }
+            let mut points = if read { x.block(rows.clone(), room) } else { None };
+            if read && points.is_none() {
+                return false;
+            }
+            queries.pack(&self.coordinates, &placing, x.numbers(rows.clone()), points.as_ref());
+            if points.is_none() && !queries.far.is_empty() {
+                // Rare, but not finite rows are among them.
+                points = x.block(rows.clone(), room);
+                if points.is_none() {
+                    return false;
+                }
+            }
+            E::clear(sums, packed.chunks.len());
+            self.sweep(packed, queries, values, (rows.len(), points.as_ref()), |panel, chunk, values| {
+                E::add(sums, &packed.tiles, panel, values, (weights, chunk));
             });
-            scratch.room = room;
-            sound
+            finish(points.as_ref(), Products::new(sums, &tiles, rows.len()), out)
         };
         let scratch = || Scratch::new(packed, weights.columns);
         let work = x.n() * self.points.n() * (x.d() + weights.columns);
@@ -231,41 +312,10 @@ impl Basis {
         }
     }
 
-    /// The rows of the product that belong to a block of queries.
-    fn block_product<'a, E: Element>(
-        &self,
-        packed: &Packed<E>,
-        weights: &PackedWeights<E>,
-        x: &Points,
-        scratch: &'a mut Scratch<E>,
-    ) -> &'a [f64] {
-        let (rows, columns, tiles) = (packed.tiles.rows, weights.columns, packed.tiles);
-        let Scratch { queries, values, part, sums, products, .. } = scratch;
-        queries.pack(&self.coordinates, &tiles, x);
-        sums.fill(0.0);
-        self.sweep(packed, queries, values, x, |panel, chunk, values| {
-            let (sums, length) = (&mut sums[panel * columns * rows..][..columns * rows], values.len() / rows);
-            let mut from = 0;
-            for &width in &weights.widths {
-                let a = &weights.chunks[chunk][from * length..(from + width) * length];
-                E::add_product(&tiles, width, values, a, part, &mut sums[from * rows..(from + width) * rows]);
-                from += width;
-            }
-        });
-        let products = &mut products[..x.n() * columns];
-        for (panel, products) in products.chunks_mut(rows * columns).enumerate() {
-            let sums = &sums[panel * columns * rows..][..columns * rows];
-            for (i, row) in products.chunks_exact_mut(columns).enumerate() {
-                row.iter_mut().zip(sums.chunks_exact(rows)).for_each(|(out, sums)| *out = sums[i]);
-            }
-        }
-        products
-    }
-
     /// The block `K(X, Z)` itself, sequentially, into `out` (rows of X by points of Z).
     pub(crate) fn block(&self, x: &Points, mut out: MatMut<f64>) {
         assert_eq!((out.nrows(), out.ncols()), (x.n(), self.points.n()));
-        let rows = self.double.tiles.rows;
+        let rows = self.double.tiles.rows();
         self.panels(x, |panel, first, values: &[f64]| {
             let inside = rows.min(x.n() - panel * rows);
             for (values, column) in values.chunks_exact(rows).zip(first..self.points.n()) {
@@ -281,26 +331,29 @@ impl Basis {
     pub(crate) fn panels<E: Arithmetic>(&self, x: &Points, mut take: impl FnMut(usize, usize, &[E])) {
         let packed = E::packed(self);
         let mut scratch = Scratch::new(packed, 0);
+        let placing = Placing::new(&self.coordinates, None, self.instructions);
         for start in (0..x.n()).step_by(BLOCK) {
             let part = x.slice(start..(start + BLOCK).min(x.n()));
-            scratch.queries.pack(&self.coordinates, &packed.tiles, &part);
-            self.sweep(packed, &scratch.queries, &mut scratch.values, &part, |panel, chunk, values| {
-                take(start / packed.tiles.rows + panel, chunk * packed.chunk, values);
+            scratch.queries.pack(&self.coordinates, &placing, Numbers::Double(part.values()), Some(&part));
+            let rows = (part.n(), Some(&part));
+            self.sweep(packed, &scratch.queries, &mut scratch.values, rows, |panel, chunk, values| {
+                take(start / packed.tiles.rows() + panel, chunk * packed.chunk, values);
             });
         }
     }
 
-    /// All kernel values of a packed block of queries, a panel and a chunk at a time, to `take(panel, chunk, values)`.
+    /// All kernel values of a packed block of `n` queries, a panel and a chunk at a time, to
+    /// `take(panel, chunk, values)`. The points themselves are read where some are far out.
     fn sweep<E: Element>(
         &self,
         packed: &Packed<E>,
         queries: &Queries<E>,
         values: &mut [E],
-        x: &Points,
+        (n, x): (usize, Option<&Points>),
         mut take: impl FnMut(usize, usize, &[E]),
     ) {
-        let rows = packed.tiles.rows;
-        let panels = x.n().div_ceil(rows);
+        let rows = packed.tiles.rows();
+        let panels = n.div_ceil(rows);
         // With one run of coordinates a panel is used up while it is in cache; with several, all panels of the
         // block share each run of the points.
         let together = if packed.d <= DEPTH { 1 } else { panels };
@@ -312,7 +365,9 @@ impl Basis {
                 for panel in group {
                     let values = &mut values[(panel - first) * size..][..size];
                     self.finish(points, queries, panel, values);
-                    self.by_definition(packed, queries, x, panel, chunk, values);
+                    if let Some(x) = x {
+                        self.by_definition(packed, queries, x, panel, chunk, values);
+                    }
                     take(panel, chunk, values);
                 }
             }
@@ -327,7 +382,7 @@ impl Basis {
         panels: Range<usize>,
         values: &mut [E],
     ) {
-        let (rows, d) = (packed.tiles.rows, packed.d);
+        let (rows, d) = (packed.tiles.rows(), packed.d);
         let size = points.terms.len() * rows;
         for start in (0..d).step_by(DEPTH) {
             let depth = DEPTH.min(d - start);
@@ -340,7 +395,7 @@ impl Basis {
                     means: if self.coordinates.finished && start + depth == d { &points.means } else { &points.zeros },
                     depth,
                     width: points.width,
-                    x: &queries.x[(panel * d + start) * rows..][..depth * rows],
+                    x: &queries.lanes.x[(panel * d + start) * rows..][..depth * rows],
                     row_term: &queries.terms[panel * rows..][..rows],
                     z,
                     point_term: &points.terms,
@@ -381,7 +436,7 @@ impl Basis {
         chunk: usize,
         values: &mut [E],
     ) {
-        let rows = packed.tiles.rows;
+        let rows = packed.tiles.rows();
         let first = chunk * packed.chunk;
         let last = (first + packed.chunk).min(self.points.n());
         let mut mend_value = |row: usize, point: usize| {
@@ -399,24 +454,25 @@ impl Basis {
 
 /// Does nothing but fused multiply-adds, on every thread and in the tiles of the hot loop, and returns how many: the
 /// limit that benchmarks compare the hot loop with.
-pub fn multiply_adds(precision: Precision, rounds: usize) -> u64 {
-    match precision {
-        Precision::Double => multiply_adds_in::<f64>(rounds),
-        Precision::Single => multiply_adds_in::<f32>(rounds),
-    }
+pub fn multiply_adds(precision: Precision, level: Level, rounds: usize) -> Result<u64> {
+    let instructions = level.instructions()?;
+    Ok(match precision {
+        Precision::Double => multiply_adds_in::<f64>(instructions, rounds),
+        Precision::Single => multiply_adds_in::<f32>(instructions, rounds),
+    })
 }
 
-fn multiply_adds_in<E: Element>(rounds: usize) -> u64 {
-    let tiles = E::tiles(Instructions::best());
+fn multiply_adds_in<E: Element>(instructions: Instructions, rounds: usize) -> u64 {
+    let tiles = E::tiles(instructions);
     let length = 128;
     let on_each = rayon::broadcast(|_| {
         let zeros = |count| vec![E::default(); count];
         let (k, a, mut out) =
-            (zeros(length * tiles.rows), zeros(length * tiles.points), zeros(tiles.points * tiles.rows));
+            (zeros(length * tiles.rows()), zeros(length * tiles.points()), zeros(tiles.points() * tiles.rows()));
         for _ in 0..rounds {
-            tiles.product_panel(length, tiles.points, &k, std::hint::black_box(&a), &mut out);
+            tiles.product_panel(length, tiles.points(), &k, std::hint::black_box(&a), &mut out);
         }
-        (rounds * length * tiles.rows * tiles.points) as u64
+        (rounds * length * tiles.rows() * tiles.points()) as u64
     });
     on_each.iter().sum()
 }

@@ -5,11 +5,14 @@ use std::sync::Arc;
 use faer::{Mat, MatMut};
 
 use crate::blocks;
+use crate::dense;
 use crate::error::{Error, Result};
 use crate::gram::{Basis, stretches};
-use crate::kernel::{Conformal, Form, Kernel};
+use crate::kernel::{Conformal, Kernel, kernel_of, with_kernel};
+use crate::parcel::Parcel;
 use crate::points::Points;
-use crate::rows::{Pass, Rows, fold};
+use crate::rows::{Errand, Pass, Rows, Weighted, fold};
+use crate::sample_weight;
 use crate::watch::Watch;
 
 /// Kernel values whose squares, summed, neither vanish nor overflow.
@@ -20,7 +23,7 @@ pub(crate) fn diagonal(kernel: &Arc<dyn Kernel>, points: &Points) -> Result<Vec<
     let blocks = blocks::map(points.n(), |rows| {
         let (first, mut seen) = (rows.start, Seen::nothing());
         let values = own_values(kernel, &points.slice(rows.clone()));
-        seen.look(&values, &points.slice(rows), first);
+        seen.look(&values, None, &points.slice(rows), first);
         (values, seen)
     });
     let mut all = Seen::nothing();
@@ -29,13 +32,14 @@ pub(crate) fn diagonal(kernel: &Arc<dyn Kernel>, points: &Points) -> Result<Vec<
     Ok(blocks.into_iter().flat_map(|(values, _)| values).collect())
 }
 
-/// `Σ k(x_i, x_i)` over all rows, refused as by [`diagonal`].
-pub(crate) fn trace(kernel: &Arc<dyn Kernel>, rows: &dyn Rows, watch: &dyn Watch) -> Result<f64> {
-    if kernel.bounded() && matches!(kernel.form(), Form::Gaussian { .. } | Form::Manhattan { .. }) {
+/// `Σ w_i k(x_i, x_i)` over all rows, refused as by [`diagonal`].
+pub(crate) fn trace(kernel: &Arc<dyn Kernel>, rows: Weighted, watch: &dyn Watch) -> Result<f64> {
+    let Weighted { rows, weights } = rows;
+    if kernel.unit_diagonal() {
         // 1 everywhere: no pass over the rows to find that out.
-        return Ok(rows.n() as f64);
+        return Ok(sample_weight::total(weights, rows.n()));
     }
-    let seen = fold(rows, &Trace { kernel }, (watch, "trace"))?;
+    let seen = fold(rows, &Trace { kernel: kernel.clone(), weights }, (watch, "trace"))?;
     seen.check(kernel)?;
     Ok(seen.sum)
 }
@@ -43,8 +47,8 @@ pub(crate) fn trace(kernel: &Arc<dyn Kernel>, rows: &dyn Rows, watch: &dyn Watch
 /// What [`trace`] refuses, looked for only where the `trace` leaves room for it.
 pub(crate) fn check_magnitude(kernel: &Arc<dyn Kernel>, rows: &dyn Rows, known: f64) -> Result<()> {
     // The largest of n values is between trace / n and trace.
-    let sound = known < MAGNITUDES.end && known / rows.n() as f64 >= MAGNITUDES.start;
-    if sound { Ok(()) } else { trace(kernel, rows, &()).map(drop) }
+    let sound = known < MAGNITUDES.end && known / rows.weight() >= MAGNITUDES.start;
+    if sound { Ok(()) } else { trace(kernel, Weighted::of(rows), &()).map(drop) }
 }
 
 /// `k(x, x)` of each row. A conformal kernel's f is that of the blocks to the last bit: where its terms cancel, another
@@ -59,8 +63,17 @@ fn own_values(kernel: &Arc<dyn Kernel>, x: &Points) -> Vec<f64> {
     }
 }
 
+/// What the pass is called where it travels.
+pub(crate) const TRACE: &str = "trace";
+
+/// `Σ w k(x, x)` on another machine.
+pub(crate) fn trace_of_others(parcel: Parcel) -> Result<Box<dyn Errand>> {
+    Ok(Box::new(Trace { kernel: kernel_of(&parcel)?, weights: None }))
+}
+
 struct Trace<'a> {
-    kernel: &'a Arc<dyn Kernel>,
+    kernel: Arc<dyn Kernel>,
+    weights: Option<&'a [f64]>,
 }
 
 impl Pass for Trace<'_> {
@@ -71,11 +84,26 @@ impl Pass for Trace<'_> {
     }
 
     fn add(&self, sum: &mut Seen, block: &Points, first: usize) {
-        sum.look(&own_values(self.kernel, block), block, first);
+        let weights = self.weights.map(|weights| &weights[first..first + block.n()]);
+        sum.look(&own_values(&self.kernel, block), weights, block, first);
     }
 
     fn merge(&self, left: &mut Seen, right: Seen) {
         left.merge(&right);
+    }
+
+    fn parcel(&self) -> Parcel {
+        with_kernel(Parcel::new(TRACE, Vec::new()), &self.kernel)
+    }
+
+    fn numbers(&self, sum: Seen) -> Vec<f64> {
+        let Seen { sum, lowest, largest, overflows, varied } = sum;
+        vec![sum, lowest, largest, overflows.map_or(-1.0, |row| row as f64), f64::from(u8::from(varied))]
+    }
+
+    fn sum(&self, numbers: Vec<f64>) -> Seen {
+        let overflows = (numbers[3] >= 0.0).then_some(numbers[3] as usize);
+        Seen { sum: numbers[0], lowest: numbers[1], largest: numbers[2], overflows, varied: numbers[4] != 0.0 }
     }
 }
 
@@ -96,11 +124,12 @@ impl Seen {
         Seen { sum: 0.0, lowest: 0.0, largest: 0.0, overflows: None, varied: false }
     }
 
-    fn look(&mut self, values: &[f64], block: &Points, first: usize) {
+    fn look(&mut self, values: &[f64], weights: Option<&[f64]>, block: &Points, first: usize) {
         let overflows = values.iter().position(|v| !v.is_finite()).map(|at| first + at);
         let (low, high) = values.iter().fold((0.0, 0.0), |(low, high): (f64, f64), v| (low.min(*v), high.max(*v)));
         let varied = !self.varied && block.values().iter().any(|v| *v != 0.0);
-        self.merge(&Seen { sum: values.iter().sum(), lowest: low, largest: high, overflows, varied });
+        let sum = weights.map_or_else(|| values.iter().sum(), |weights| dense::dot(values, weights));
+        self.merge(&Seen { sum, lowest: low, largest: high, overflows, varied });
     }
 
     fn merge(&mut self, other: &Seen) {

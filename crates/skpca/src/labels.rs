@@ -34,6 +34,14 @@ impl Labels {
         }
     }
 
+    /// Rows of these classes, numbers below `classes`; there may be classes without a row.
+    pub(crate) fn numbered(classes: usize, of: Vec<usize>) -> Result<Labels> {
+        match of.iter().find(|class| **class >= classes) {
+            Some(class) => Err(Error::parameter("labels", class, &format!("numbers of {classes} classes, from 0"))),
+            None => Ok(Labels { classes, of }),
+        }
+    }
+
     /// How many classes there are.
     pub fn classes(&self) -> usize {
         self.classes

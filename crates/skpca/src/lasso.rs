@@ -11,8 +11,9 @@
 //!     ∂²g/∂η_i∂η_j = (R_iᵀ(I + RηRᵀ/μ)⁻¹R_j)(z_i·z_j)/μ²
 //! ```
 //!
-//! Newton steps on g over the rows that are in use or want to be, bounded by η ≥ 0. Designs of kernel values are so badly
-//! conditioned that coordinate descent takes ten thousand sweeps where this takes twenty steps (docs/decisions/0010).
+//! Newton steps on g over the rows that are in use or want to be, bounded by η ≥ 0. Designs of kernel values are so
+//! badly conditioned that coordinate descent takes ten thousand sweeps where this takes twenty steps
+//! (docs/decisions/0010).
 
 use faer::{ColRef, Mat, MatRef};
 

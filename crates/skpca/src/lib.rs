@@ -1,5 +1,11 @@
 //! Sparse kernel PCA: non-linear features and novelty scores from a model of a few points.
 //!
+#![doc = include_str!("../points.svg")]
+//!
+//! *Of 500 rows (grey) the model keeps seven points (red), which hold 99 % of what kernel PCA with all rows holds.
+//! Contours: the novelty score; thick: its threshold.* The documentation site, which `docs/build` makes of a checkout,
+//! has a picture for each of [`method::METHODS`] and [`kernel::KERNELS`], and a gallery of examples.
+//!
 //! # The mathematics on one page
 //!
 //! `n` points, `d` input features, `q` components, `m` support points. A kernel is an inner product in a feature
@@ -37,31 +43,45 @@
 //!
 //! let points = toys::parabola(0);
 //! let fit = Fit { components: Some(3), target: Some(Target::Fidelity(0.99)), ..Fit::default() };
-//! let model = fit.run(&points, None, &())?;
-//! assert!(model.m() < 30 && model.parts().fidelity >= 0.99);
+//! let model = fit.train(&points)?;
+//! assert!(model.m() < 30 && model.fidelity() >= 0.99);
 //! let features = model.transform(&points, Precision::Double)?;   // 3 per row
 //! let scores = model.score(&points, Precision::Double)?;         // higher is more novel
+//! let novel = scores.iter().filter(|score| model.is_novel(**score)).count();
+//! assert!(novel <= 25, "a twentieth of 500");
 //! # assert_eq!((features.len(), scores.len()), (1500, 500));
 //! # Ok::<(), skpca::Error>(())
 //! ```
 //!
-//! The library has no files, clocks, printing or environment: models go to and from any `Read` and `Write`
-//! ([`mod@format`]), and long fits report to a [`Watch`]. On one kind of processor (with AVX-512, with AVX2 or with neither)
-//! results depend on data, parameters and seed only, never on the number of threads.
+//! Names of columns, labels and progress are given with the table, as [`Training`]; methods and kernels by name
+//! (`"l21,fraction=0.3".parse()?`) or by type ([`typed`]); rows as numbers, as a matrix of `faer`, or with the feature
+//! `ndarray` as an array, in 64 or 32 bits.
 //!
-//! Between instruction sets rounding differs: the same points are kept, and scores agree to 1e-9 of the largest (1e-6 where
-//! points move, under kernels that have a smooth gradient; less where points nearly depend on each other, and 1e-3 where a method
-//! keeps components of its own, which are solved to its tolerance). Where choices tie, as
-//! on a regular grid, eigenvectors of equal eigenvalues are any basis of their span: `exact`, `landmarks`, `l21`, `energy`,
-//! `greedy`, `expansion` and `discriminant` do not depend on which, but `l1`, `elastic-net`, `threshold` and `likelihood` may keep
-//! other points. [`Fit::level`](Fit) pins the instructions of kernel values; the dense algebra around them follows the processor.
+//! The library has no files, clocks, printing or environment: models go to and from any `Read` and `Write`
+//! ([`mod@format`]), and long fits report to a [`Watch`]. On one kind of processor (with AVX-512, with AVX2 or with
+//! neither) results depend on data, parameters and seed only, never on the number of threads.
+//!
+//! Between instruction sets rounding differs: the same points are kept, and scores agree to 1e-9 of the largest (1e-6
+//! where points move, under kernels that have a smooth gradient; less where points nearly depend on each other, and
+//! 1e-3 where a method keeps components of its own, which are solved to its tolerance). Where choices tie, as on a
+//! regular grid, eigenvectors of equal eigenvalues are any basis of their span: `exact`, `landmarks`, `energy`,
+//! `greedy`, `expansion` and `discriminant` do not depend on which; all others (`l1`, `l21`, `elastic-net`,
+//! `threshold`, `likelihood`, `spca`, `skfa`, `akfa`, `pursuit`, `reduced-set`, `robust`) may keep other points, and
+//! `robust` may on any table. [`Fit::level`](Fit) pins the instructions of kernel values; the dense algebra around them
+//! follows the processor.
 
-#![deny(unsafe_code, missing_docs)]
+#![forbid(unsafe_code)]
+#![deny(missing_docs)]
+// What checks a model that was read has nothing to check.
+#![cfg_attr(not(feature = "files"), allow(dead_code))]
 #![warn(clippy::print_stdout, clippy::print_stderr, clippy::dbg_macro)]
 
+mod agreement;
 mod blocks;
 mod bounded;
+mod calibration;
 mod columns;
+mod concentration;
 mod conformal;
 #[cfg(test)]
 mod counters;
@@ -69,51 +89,88 @@ mod dense;
 mod density;
 mod eigen;
 mod error;
+mod exact;
 mod factor;
 mod fit;
+#[cfg(feature = "files")]
 pub mod format;
+mod given;
 mod gradient;
 mod gram;
+mod intake;
+#[cfg(test)]
+mod judge_tests;
 pub mod kernel;
 mod kernel_matrix;
 mod labels;
 mod lasso;
+mod loadings;
 pub mod method;
 mod model;
 mod moments;
+mod online;
 mod parameter;
+mod parcel;
+pub mod passes;
 mod plan;
 mod points;
 mod random;
+mod ranks;
 mod reference;
 mod report;
 mod request;
 mod rows;
 mod run;
+mod sample;
+mod sample_weight;
+mod sampled;
 mod scatter;
-#[allow(unsafe_code)]
-mod simd;
+mod skeleton;
+mod source;
+mod sparse;
 mod spec;
+#[cfg(test)]
+mod spectra_tests;
 mod spectrum;
 mod study;
+mod sums;
+mod table_moments;
 pub mod toys;
+mod training;
+pub mod typed;
+mod views;
 mod watch;
 
-pub use columns::{Columns, Scaling};
+pub use columns::{Columns, FarOutside, Ranges, Scaling};
 pub use density::Density;
 pub use error::{Error, Result};
 pub use factor::{Factor, Stop};
-pub use fit::Fit;
+pub use fit::{Fit, RowOrder, Statistic};
+pub use given::Given;
 pub use gram::{Basis, Precision, Weights, multiply_adds};
+pub use intake::{Cell, Input, Intake, Kind, Missing, Unknown};
 pub use labels::Labels;
+pub use loadings::Loadings;
 pub use method::{Step, Target};
-pub use model::{Model, Parts, Scores};
+pub use model::{Calibration, Contributions, Learned, Model, Parts, Scores, Statistics, Tail};
+pub use moments::Moments;
+pub use online::{Learning, Online, Update};
 pub use parameter::{DefaultValue, Domain, Parameter, Range};
 pub use points::{Numbers, Points, UncheckedRows};
 pub use random::Random;
-pub use report::Report;
+pub use report::{Agreement, Report};
 pub use request::Request;
-pub use simd::Level;
+pub use rows::Remote;
+pub use sampled::check_sparse;
+pub use skpca_simd::Level;
+pub use source::Source;
+pub use sparse::SparseRows;
 pub use spec::Spec;
 pub use study::Study;
+pub use training::Training;
 pub use watch::Watch;
+
+/// The examples of the page about Rust.
+#[cfg(doctest)]
+#[doc = include_str!("../../../docs/reference/rust.md")]
+struct Page;

@@ -1,220 +1,547 @@
-//! Mean and scatter of the rows of a table. With the linear kernel `φ(x) = x`, and PCA needs nothing else of the rows: no
-//! factor, no kernel values, nothing of n × d.
+//! Moments of rows over a support: all that a model over these points needs to know of them, and a value that can be
+//! added.
 //!
 //! ```text
-//! x̄ = (1/n) Σ x_i,      T = Σ (x_i − x̄)(x_i − x̄)ᵀ      d × d, one pass
+//! Σ w,  Σ w (k_z(x) − s),  Σ w (k_z(x) − s)(k_z(x) − s)ᵀ,  Σ w k(x, x)          s: a constant of the support
+//! ```
+//!
+//! They are added (other rows), subtracted (a fold), scaled (forgetting), and taken to other points: dropping one
+//! deletes its row and column, which is exact. Of a new point z only its projection on the old ones is known,
+//! `k(z, x) ≈ k_z(z)ᵀ K_zz⁻¹ k_z(x)`. What that loses is bounded: rows and new points are wrong by what lies outside
+//! the old span, so the scatter of all rows, as vectors, by `ε² = ‖P_new (1 − P_old)‖² · residual trace`, and
+//!
+//! ```text
+//! |√captured − √stated| ≤ ε
 //! ```
 
-use std::ops::Range;
+#[cfg(feature = "files")]
+mod bytes;
+
 use std::sync::Arc;
 
 use faer::{Mat, MatRef};
 
-use crate::blocks;
+use crate::columns::Columns;
 use crate::dense;
-use crate::error::Result;
+use crate::error::{Error, Result};
 use crate::kernel::Kernel;
-use crate::kernel_matrix::check_magnitude;
+use crate::kernel_matrix::gram;
+use crate::method;
+use crate::model::{Model, Parts};
 use crate::points::Points;
-use crate::rows::{Pass, Rows, fold};
+use crate::rows::Weighted;
+use crate::sample_weight;
+use crate::skeleton::{SINGLE_ROWS, Skeleton};
+use crate::spectrum::{Expansion, Span};
+use crate::sums::Sums;
 use crate::watch::Watch;
 
-/// Rows, evenly spaced, whose mean is near that of all.
-const NEAR: usize = 480;
-
-/// What the linear kernel knows of a table.
-pub(crate) struct Moments {
-    /// `x̄`; zero if not centred.
-    pub mean: Vec<f64>,
-    /// `T`, about that mean.
-    pub scatter: Mat<f64>,
-    /// `Σ ‖x_i‖²`
-    pub trace: f64,
-    /// Number of rows.
-    pub n: usize,
+/// What a model over some support points needs to know of any number of rows.
+///
+/// ```
+/// use skpca::{Fit, toys};
+///
+/// let points = toys::clusters(0);
+/// let model = Fit { components: Some(2), ..Fit::default() }.run(&points, None, &())?;
+/// let (mut first, mut second) = (model.moments(&())?, model.moments(&())?);
+/// first.add(&points.slice(0..40), None, &())?;
+/// second.add(&points.slice(40..points.n()), None, &())?;
+/// first.merge(&second)?;
+/// let again = model.refit(&first, &())?;
+/// assert!((again.captured() / model.captured() - 1.0).abs() < 1e-9);
+/// # Ok::<(), skpca::Error>(())
+/// ```
+#[derive(Clone)]
+pub struct Moments {
+    /// How rows are scaled.
+    columns: Columns,
+    skeleton: Arc<Skeleton>,
+    sums: Sums,
+    /// ε: how far the rows, as vectors in the span, may be from where they are taken to be.
+    error: f64,
 }
 
 impl Moments {
-    /// Of all rows; `kernel`, which is linear, refuses numbers whose squares overflow or vanish.
-    pub(crate) fn new(kernel: &Arc<dyn Kernel>, rows: &dyn Rows, center: bool, watch: &dyn Watch) -> Result<Moments> {
-        let (n, d) = (rows.n(), rows.d());
-        // Sums of squares are taken near the mean: where it is far from zero, they would lose the digits of what varies.
-        let origin = if center { near_mean(rows)? } else { vec![0.0; d] };
-        let sum = fold(rows, &About { origin: &origin }, (watch, "scatter"))?;
-        let (mut scatter, sums) = sum.into_parts();
-        let mut mean = vec![0.0; d];
-        if center {
-            let offset: Vec<f64> = sums.iter().map(|sum| sum / n as f64).collect();
-            scatter = Mat::from_fn(d, d, |i, j| scatter[(i, j)] - n as f64 * offset[i] * offset[j]);
-            mean = origin.iter().zip(&offset).map(|(origin, offset)| origin + offset).collect();
-        }
-        let trace = dense::trace(&scatter) + n as f64 * dense::dot(&mean, &mean);
-        check_magnitude(kernel, rows, trace)?;
-        Ok(Moments { mean, scatter, trace, n })
+    /// Over no rows. Points that depend on others are left out.
+    pub(crate) fn new(
+        kernel: &Arc<dyn Kernel>,
+        columns: Columns,
+        support: &Points<'static>,
+        watch: &dyn Watch,
+    ) -> Result<Moments> {
+        let mut skeleton = Skeleton::new(kernel, support, watch)?;
+        skeleton.kept = (0..skeleton.m()).collect();
+        let sums = Sums::none(skeleton.m());
+        Ok(Moments { columns, skeleton: Arc::new(skeleton), sums, error: 0.0 })
     }
 
-    /// `‖x_i − x̄‖²` of each row of the table.
-    pub(crate) fn distances(&self, points: &Points) -> Vec<f64> {
-        let squares = |rows| points.slice(rows).rows().map(|x| squared_distance(x, &self.mean)).collect::<Vec<f64>>();
-        blocks::map(points.n(), squares).concat()
+    /// Number of rows that were added.
+    pub fn rows(&self) -> usize {
+        self.sums.rows
     }
 
-    /// `Σ (x_i − x̄)(x_i − x̄)ᵀ` over some rows of the table, increasing. Where they are most, the others are subtracted
-    /// from all: to rounding of all.
-    pub(crate) fn scatter_of(&self, points: &Points, rows: &[usize], watch: &dyn Watch) -> Result<Mat<f64>> {
-        if 2 * rows.len() <= self.n {
-            return scatter_about(points, rows, &self.mean, watch);
-        }
-        let mut kept = rows.iter().peekable();
-        let others: Vec<usize> = (0..self.n).filter(|i| kept.next_if(|kept| *kept == i).is_none()).collect();
-        Ok(&self.scatter - scatter_about(points, &others, &self.mean, watch)?)
+    /// The sum of their weights.
+    pub fn weight(&self) -> f64 {
+        self.sums.weight
     }
-}
 
-/// `Σ (x_i − origin)(x_i − origin)ᵀ` over some rows.
-pub(crate) fn scatter_about(points: &Points, rows: &[usize], origin: &[f64], watch: &dyn Watch) -> Result<Mat<f64>> {
-    let add = |sum: &mut Sum, part: Range<usize>| {
-        sum.add(rows[part].iter().map(|&i| points.row(i)), origin);
+    /// Number of support points.
+    pub fn m(&self) -> usize {
+        self.skeleton.m()
+    }
+
+    /// ε of the head of this file: 0 unless points have joined since rows were added.
+    pub fn error(&self) -> f64 {
+        self.error
+    }
+
+    /// Adds rows, in the units of the user's table; each counts one unless `weights` say otherwise.
+    pub fn add(&mut self, rows: &Points, weights: Option<&[f64]>, watch: &dyn Watch) -> Result<()> {
+        weights.map_or(Ok(()), |weights| sample_weight::check(weights, rows.n()))?;
+        let scaled = self.columns.apply(rows)?;
+        self.add_scaled(&scaled, weights, watch)
+    }
+
+    /// The same of rows that are scaled.
+    pub(crate) fn add_scaled(&mut self, rows: &Points, weights: Option<&[f64]>, watch: &dyn Watch) -> Result<()> {
+        let sums = self.skeleton.sums(Weighted { rows, weights }, SINGLE_ROWS, watch)?;
+        self.sums.add(&sums, 1.0);
         Ok(())
-    };
-    let sum = blocks::watched_sum(rows.len(), (watch, "scatter"), || Sum::new(points.d()), add, Sum::merge)?;
-    Ok(sum.into_parts().0)
-}
-
-/// A growing scatter and the sum of its rows. Tables have fewer columns than supports have points: products without the padding
-/// of the kernel's tiles take two thirds of their time.
-struct Sum {
-    /// The lower triangle.
-    scatter: Mat<f64>,
-    sums: Vec<f64>,
-    /// The rows that are being added, less the origin.
-    block: Vec<f64>,
-}
-
-impl Sum {
-    fn new(d: usize) -> Sum {
-        Sum { scatter: Mat::zeros(d, d), sums: vec![0.0; d], block: Vec::with_capacity(blocks::ROWS * d) }
     }
 
-    fn add<'a>(&mut self, rows: impl Iterator<Item = &'a [f64]>, origin: &[f64]) {
-        self.block.clear();
-        rows.for_each(|row| self.block.extend(row.iter().zip(origin).map(|(v, origin)| v - origin)));
-        let d = origin.len();
-        for row in self.block.chunks_exact(d) {
-            self.sums.iter_mut().zip(row).for_each(|(sum, v)| *sum += v);
+    /// Adds the moments of other rows over the same support, kernel and scaling.
+    pub fn merge(&mut self, other: &Moments) -> Result<()> {
+        self.check_same(other)?;
+        self.sums.add(&other.sums, 1.0);
+        self.error = self.error.hypot(other.error);
+        Ok(())
+    }
+
+    /// Takes away the moments of rows that are among these, such as a fold.
+    pub fn subtract(&mut self, other: &Moments) -> Result<()> {
+        self.check_same(other)?;
+        if other.sums.rows > self.sums.rows || other.sums.weight > self.sums.weight * (1.0 + 1e-12) {
+            let expected = format!("at most {} rows that weigh {}", self.sums.rows, self.sums.weight);
+            return Err(Error::parameter("moments", format!("{} rows", other.sums.rows), &expected));
         }
-        let block = MatRef::from_row_major_slice(&self.block, self.block.len() / d, d);
-        dense::add_squares(&mut self.scatter, block);
+        self.sums.add(&other.sums, -1.0);
+        Ok(())
     }
 
-    fn merge(&mut self, other: Sum) {
-        self.scatter += other.scatter;
-        self.sums.iter_mut().zip(other.sums).for_each(|(a, b)| *a += b);
+    /// Multiplies every weight by `factor`: below 1, rows so far count less than those to come.
+    pub fn scale(&mut self, factor: f64) -> Result<()> {
+        if !(factor > 0.0 && factor.is_finite()) {
+            return Err(Error::parameter("factor", factor, "a positive number"));
+        }
+        self.sums.scale(factor);
+        self.error *= factor.sqrt();
+        Ok(())
     }
 
-    fn into_parts(mut self) -> (Mat<f64>, Vec<f64>) {
-        dense::mirror(&mut self.scatter);
-        (self.scatter, self.sums)
+    /// Number of columns.
+    pub(crate) fn d(&self) -> usize {
+        self.support().d()
+    }
+
+    /// `Σ w k(x, x)`
+    pub(crate) fn trace(&self) -> f64 {
+        self.sums.trace
+    }
+
+    /// Over no rows, over other points.
+    pub(crate) fn over(&self, support: &Points<'static>, watch: &dyn Watch) -> Result<Moments> {
+        Moments::new(self.kernel(), self.columns.clone(), support, watch)
+    }
+
+    /// The support points, scaled.
+    pub(crate) fn support(&self) -> &Points<'static> {
+        self.skeleton.basis.points()
+    }
+
+    pub(crate) fn kernel(&self) -> &Arc<dyn Kernel> {
+        self.skeleton.kernel()
+    }
+
+    /// The span of the support over these rows.
+    pub(crate) fn span(&self, center: bool, watch: &dyn Watch) -> Result<Span> {
+        if self.sums.rows < 2 || self.sums.weight <= 0.0 {
+            return Err(Error::TooFewRows { rows: self.sums.rows, needed: 2, why: "a fit".into() });
+        }
+        self.skeleton.span_of(&self.sums, center, watch)
+    }
+
+    /// The moments over other points, scaled as a model's support is: exact where they are among these, otherwise with
+    /// the [error](Moments::error) that is stated.
+    pub fn moved(&self, support: &Points<'static>, watch: &dyn Watch) -> Result<Moments> {
+        let mut moved = self.over(support, watch)?;
+        let change = Change::new(&self.skeleton, &moved.skeleton);
+        moved.sums = self.sums.mapped(change.a.as_ref(), &change.b);
+        if change.outside > 0.0 && self.sums.weight > 0.0 {
+            // What lies outside the old span, were the rows where they are taken to be; they may be ε away.
+            let residual = self.span(false, watch)?.residual_trace();
+            let held = (self.sums.trace - residual).max(0.0).sqrt() - self.error;
+            let residual = self.sums.trace - held.max(0.0).powi(2);
+            moved.error = self.error + (change.outside * residual.max(0.0)).sqrt();
+        } else {
+            moved.error = self.error;
+        }
+        Ok(moved)
+    }
+
+    /// The moments over other points, as [`Moments::moved`] has them, corrected by what a sample of the rows shows: the
+    /// mean of what its own moments are, less what they would be taken for.
+    pub(crate) fn moved_along(&self, support: &Points<'static>, sample: &Points, watch: &dyn Watch) -> Result<Moments> {
+        let projected = self.moved(support, watch)?;
+        let change = Change::new(&self.skeleton, &projected.skeleton);
+        if change.outside <= 0.0 || sample.n() == 0 {
+            return Ok(projected);
+        }
+        let sums = |skeleton: &Skeleton| skeleton.sums(Weighted::of(sample), SINGLE_ROWS, watch);
+        let exact = sums(&projected.skeleton)?;
+        let taken = sums(&self.skeleton)?.mapped(change.a.as_ref(), &change.b);
+        let rows = projected.sums.weight / sample.n() as f64;
+        let mut corrected = projected.clone();
+        corrected.sums.add_difference(&exact, &taken, rows);
+        corrected.sums.make_scatter_positive((!projected.skeleton.whitens).then(|| projected.skeleton.l.as_ref()))?;
+        corrected.error += projected.distance(&corrected, watch)?.sqrt();
+        Ok(corrected)
+    }
+
+    /// How far the scatters of two moments over the same points are from each other: the sum of the sizes of the
+    /// eigenvalues of their difference, centred or not.
+    fn distance(&self, other: &Moments, watch: &dyn Watch) -> Result<f64> {
+        let mut largest = 0.0_f64;
+        for center in [false, true] {
+            let difference = self.span(center, watch)?.scatter() - other.span(center, watch)?.scatter();
+            let sizes = dense::eigen(difference.as_ref())?.0;
+            largest = largest.max(sizes.iter().map(|size| size.abs()).sum());
+        }
+        Ok(largest)
+    }
+
+    /// Rejects moments under another kernel or scaling, whatever their support.
+    pub(crate) fn check_same_space(&self, other: &Moments) -> Result<()> {
+        if self.kernel().spec() != other.kernel().spec() {
+            return Err(of_another("kernel"));
+        }
+        let (a, b) = (&self.columns, &other.columns);
+        if (&a.shift, &a.scale, &a.names) != (&b.shift, &b.scale, &b.names) {
+            return Err(of_another("scaling of the columns"));
+        }
+        Ok(())
+    }
+
+    fn check_same(&self, other: &Moments) -> Result<()> {
+        self.check_same_space(other)?;
+        let whitening = |skeleton: &Skeleton| (skeleton.shift.to_bits(), skeleton.whitens);
+        if self.support() != other.support() || whitening(&self.skeleton) != whitening(&other.skeleton) {
+            return Err(of_another("support"));
+        }
+        Ok(())
     }
 }
 
-/// `Σ (x_i − origin)(x_i − origin)ᵀ` over all rows.
-struct About<'a> {
-    origin: &'a [f64],
+fn of_another(what: &str) -> Error {
+    Error::parameter("moments", format!("another {what}"), "those of the same model")
 }
 
-impl Pass for About<'_> {
-    type Sum = Sum;
+/// Takes the vectors y of one support to those of another, as far as its points are in the span of the first:
+/// `y′ = A y + b`.
+struct Change {
+    a: Mat<f64>,
+    b: Vec<f64>,
+    /// `‖P_new (1 − P_old)‖²`, from 0 to 1.
+    outside: f64,
+}
 
-    fn zero(&self) -> Sum {
-        Sum::new(self.origin.len())
-    }
-
-    fn add(&self, sum: &mut Sum, block: &Points, _: usize) {
-        sum.add(block.rows(), self.origin);
-    }
-
-    fn merge(&self, left: &mut Sum, right: Sum) {
-        left.merge(right);
+impl Change {
+    fn new(old: &Skeleton, new: &Skeleton) -> Change {
+        let (m, old_m) = (new.m(), old.m());
+        // Coordinates of the new points in the old span, L⁻¹ K; of those that were there before, exactly.
+        let mut w = Mat::zeros(m, old_m);
+        old.basis.block(new.basis.points(), w.as_mut());
+        dense::divide_by_transposed(w.as_mut(), old.l.as_ref());
+        let before = |z: &[f64]| old.basis.points().rows().position(|known| known == z);
+        let kept: Vec<Option<usize>> = new.basis.points().rows().map(before).collect();
+        for (i, kept) in kept.iter().enumerate() {
+            let row = |j: usize| kept.map(|kept| old.l[(kept, j)]);
+            (0..old_m).for_each(|j| w[(i, j)] = row(j).unwrap_or(w[(i, j)]));
+        }
+        let outside = if kept.iter().all(Option::is_some) { 0.0 } else { outside(new, &w) };
+        // k_new = W L⁻¹ k_old, where y_old is k − s 1 or L⁻¹ of it.
+        let mut a = w;
+        let ones = Mat::from_fn(old_m, 1, |_, _| 1.0);
+        let mut whitened = ones.clone();
+        dense::solve_lower(old.l.as_ref(), whitened.as_mut());
+        let along = dense::product(a.as_ref(), whitened.as_ref());
+        if !old.whitens {
+            // W L⁻¹, row by row: the points that were there before select.
+            let mut solved = a.transpose().to_owned();
+            dense::solve_lower_transposed(old.l.as_ref(), solved.as_mut());
+            a = Mat::from_fn(m, old_m, |i, j| kept[i].map_or(solved[(j, i)], |kept| f64::from(u8::from(kept == j))));
+        }
+        let b = |i: usize| if kept[i].is_some() { old.shift } else { old.shift * along[(i, 0)] } - new.shift;
+        let mut b = Mat::from_fn(m, 1, |i, _| b(i));
+        if new.whitens {
+            dense::solve_lower(new.l.as_ref(), a.as_mut());
+            dense::solve_lower(new.l.as_ref(), b.as_mut());
+        }
+        Change { a, b: b.col(0).iter().copied().collect(), outside }
     }
 }
 
-fn near_mean(rows: &dyn Rows) -> Result<Vec<f64>> {
-    let step = rows.n().div_ceil(NEAR);
-    Ok(rows.gather(&(0..rows.n()).step_by(step).collect::<Vec<_>>())?.mean())
+/// The largest eigenvalue of `L⁻¹ (K_new − W Wᵀ) L⁻ᵀ`: the largest share of a unit vector of the new span that is
+/// outside the old one.
+fn outside(new: &Skeleton, w: &Mat<f64>) -> f64 {
+    let mut inside = w.clone();
+    dense::solve_lower(new.l.as_ref(), inside.as_mut());
+    let m = new.m();
+    let products = dense::product(inside.as_ref(), inside.transpose());
+    let outside = Mat::from_fn(m, m, |i, j| f64::from(u8::from(i == j)) - products[(i, j)]);
+    // No more than 1 even where the decomposition fails.
+    dense::eigen(outside.as_ref()).map_or(1.0, |(values, _)| values[0].clamp(0.0, 1.0))
 }
 
-/// `‖x − z‖²` in lanes that the compiler can keep in vectors.
-fn squared_distance(x: &[f64], z: &[f64]) -> f64 {
-    const LANES: usize = 8;
-    let (x, rest_x) = x.as_chunks::<LANES>();
-    let (z, rest_z) = z.as_chunks::<LANES>();
-    let mut lanes = [0.0; LANES];
-    for (x, z) in x.iter().zip(z) {
-        (0..LANES).for_each(|k| lanes[k] += (x[k] - z[k]) * (x[k] - z[k]));
+impl Model {
+    /// Moments over no rows, over the support of this model: rows are added to it.
+    pub fn moments(&self, watch: &dyn Watch) -> Result<Moments> {
+        let labelled = method::entry(&self.parts().method)?.capabilities.labelled;
+        if labelled {
+            let name = &self.parts().method.name;
+            return Err(Error::parameter("method", name, "one that needs no labels: moments know nothing of classes"));
+        }
+        Moments::new(self.kernel(), self.parts().columns.clone(), &self.parts().support, watch)
     }
-    let rest: f64 = rest_x.iter().zip(rest_z).map(|(x, z)| (x - z) * (x - z)).sum();
-    lanes.iter().sum::<f64>() + rest
+
+    /// The model with the best components over the support of `moments` for the rows in them. Scores, and what they say
+    /// of new rows, stay those of this model, and so does the fidelity, which is that of the rows it was measured on.
+    pub fn refit(&self, moments: &Moments, watch: &dyn Watch) -> Result<Model> {
+        self.moments(watch)?.check_same_space(moments)?;
+        self.refit_to(moments, watch)
+    }
+
+    /// How many components are looked for over m points.
+    pub(crate) fn components_wanted(&self, m: usize) -> usize {
+        let asked = self.parts().request.as_ref().and_then(|request| request.fit.components);
+        let every = self.parts().noise > 0.0 && asked.is_none();
+        if every { m } else { asked.unwrap_or(method::COMPONENTS).max(self.q()) }
+    }
+
+    /// The same of moments that are known to belong to this model.
+    pub(crate) fn refit_to(&self, moments: &Moments, watch: &dyn Watch) -> Result<Model> {
+        let q = self.components_wanted(moments.m());
+        let expansion = moments.span(self.parts().center, watch)?.best(q, watch)?;
+        if expansion.values.is_empty() {
+            return Err(Error::NoVariance { why: "the rows added do not vary over the support".into() });
+        }
+        let support = moments.support().select(&expansion.kept);
+        let parts = self.refitted(&moments.sums, support, expansion)?;
+        parts.check()?;
+        Model::with(parts, self.kernel().instructions())
+    }
+
+    /// The parts of this model with other components, over `support` and for the rows of `sums`.
+    pub(crate) fn refitted(&self, sums: &Sums, support: Points<'static>, expansion: Expansion) -> Result<Parts> {
+        let (old, weight) = (self.parts(), sums.weight);
+        let projected = dense::dot(&expansion.mu, &expansion.beta);
+        let captured = expansion.captured / weight;
+        let mut coefficients = expansion.coefficients;
+        self.align(&support, &mut coefficients);
+        let mut report = old.report.clone();
+        report.residual_trace = if expansion.trace > 0.0 { expansion.residual_trace / expansion.trace } else { 0.0 };
+        report.chosen = support.n();
+        Ok(Parts {
+            rows: old.rows.clone().filter(|_| support == old.support),
+            support,
+            coefficients,
+            frame: None,
+            density: None,
+            mu: expansion.mu,
+            beta: expansion.beta,
+            variances: expansion.values.iter().map(|v| v / weight).collect(),
+            captured,
+            n: sums.rows.max(old.scores.count),
+            total_variance: (expansion.trace / weight - projected).max(captured),
+            mean_lost: if old.center { expansion.residual_trace / weight } else { 0.0 },
+            report,
+            learned: None,
+            ..old.clone()
+        })
+    }
+
+    /// Gives components the signs of those of this model that they are nearest to: features go on where they were.
+    fn align(&self, support: &Points<'static>, coefficients: &mut Mat<f64>) {
+        let mut both = support.values().to_vec();
+        both.extend(self.parts().support.values());
+        let k = gram(self.kernel(), &Points::finite(support.d(), both));
+        let (m, old) = (support.n(), self.m());
+        let cross: MatRef<f64> = k.as_ref().submatrix(0, m, m, old);
+        let products = dense::product(
+            coefficients.transpose(),
+            dense::product(cross, self.parts().coefficients.as_ref()).as_ref(),
+        );
+        for k in 0..coefficients.ncols() {
+            let nearest = products.row(k).iter().fold(0.0_f64, |best, v| if v.abs() > best.abs() { *v } else { best });
+            if nearest < 0.0 {
+                coefficients.col_mut(k).iter_mut().for_each(|a| *a = -*a);
+            }
+        }
+    }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::error::Error;
-    use crate::kernel;
-    use crate::random::{Random, Stream};
-    use crate::watch::Impatient;
+    use crate::fit::Fit;
+    use crate::method::Target;
+    use crate::spec::Spec;
+    use crate::toys;
 
-    fn linear() -> Arc<dyn Kernel> {
-        kernel::build_resolved(&"linear".parse().unwrap()).unwrap()
+    fn fitted(kernel: &str, points: &Points, m: usize) -> Model {
+        let fit = Fit {
+            method: Spec::new("landmarks"),
+            kernel: kernel.parse().unwrap(),
+            components: Some(3),
+            target: Some(Target::Support(m)),
+            ..Fit::default()
+        };
+        fit.run(points, None, &()).unwrap()
     }
 
-    /// Normal rows around a point far from zero.
-    fn far(n: usize, d: usize) -> Points<'static> {
-        let mut random = Random::new(3, Stream::Tests);
-        Points::new(d, (0..n * d).map(|i| 1e6 + (1 + i % d) as f64 * random.normal()).collect::<Vec<_>>()).unwrap()
+    const KERNELS: [&str; 4] = ["rbf", "rbf,gamma=0.001", "polynomial,degree=2", "laplacian"];
+
+    fn of(model: &Model, points: &Points) -> Moments {
+        let mut moments = model.moments(&()).unwrap();
+        moments.add(points, None, &()).unwrap();
+        moments
+    }
+
+    fn near(a: &Moments, b: &Moments, share: f64) -> bool {
+        let scale = b.sums.squares.norm_max().max(1e-300);
+        let close = |a: f64, b: f64, scale: f64| (a - b).abs() <= share * scale;
+        close(a.sums.weight, b.sums.weight, b.sums.weight)
+            && close(a.sums.trace, b.sums.trace, b.sums.trace.abs())
+            && a.sums.sums.iter().zip(&b.sums.sums).all(|(a, b2)| close(*a, *b2, (scale * b.sums.weight).sqrt()))
+            && (&a.sums.squares - &b.sums.squares).norm_max() <= share * scale
     }
 
     #[test]
-    fn mean_and_scatter_equal_their_definitions_far_from_zero() {
-        for (n, d) in [(2, 1), (700, 3), (1000, 21)] {
-            let points = far(n, d);
-            for center in [true, false] {
-                let moments = Moments::new(&linear(), &points, center, &()).unwrap();
-                let mean: Vec<f64> = if center { points.mean() } else { vec![0.0; d] };
-                let some: Vec<usize> = (0..n).filter(|i| i % 3 != 0).collect();
-                let few: Vec<usize> = (0..n).filter(|i| i % 3 == 0).collect();
-                for rows in [(0..n).collect(), some, few] {
-                    let found = moments.scatter_of(&points, &rows, &()).unwrap();
-                    for (i, j) in (0..d).flat_map(|i| (0..d).map(move |j| (i, j))) {
-                        let term = |&r: &usize| (points.row(r)[i] - mean[i]) * (points.row(r)[j] - mean[j]);
-                        let expected: f64 = rows.iter().map(term).sum();
-                        let scale = moments.scatter[(i, i)].max(moments.scatter[(j, j)]);
-                        assert!((found[(i, j)] - expected).abs() <= 1e-8 * scale, "{n} {d} {center} {i} {j}");
-                    }
-                }
-                let distances = moments.distances(&points);
-                let trace: f64 = distances.iter().sum();
-                assert_eq!(distances.len(), n);
-                assert!((dense::trace(&moments.scatter) / trace - 1.0).abs() < 1e-8, "{n} {d} {center}");
+    fn moments_are_added_in_any_grouping_and_taken_away_again() {
+        let points = toys::normal(900, 3, 0);
+        for kernel in KERNELS {
+            let model = fitted(kernel, &points, 15);
+            let all = of(&model, &points);
+            let [a, b, c] = [0..100, 100..101, 101..900].map(|rows| of(&model, &points.slice(rows)));
+            let merged = |parts: &[&Moments]| {
+                let mut sum = model.moments(&()).unwrap();
+                parts.iter().for_each(|part| sum.merge(part).unwrap());
+                sum
+            };
+            assert!(near(&merged(&[&a, &b, &c]), &all, 1e-12), "{kernel}");
+            assert!(near(&merged(&[&c, &merged(&[&b, &a])]), &all, 1e-12), "{kernel}");
+            let mut without = all.clone();
+            without.subtract(&c).unwrap();
+            assert!(near(&without, &merged(&[&a, &b]), 1e-11) && without.rows() == 101, "{kernel}");
+            assert!(merged(&[&a]).subtract(&c).is_err());
+            let mut none = merged(&[&a]);
+            none.merge(&model.moments(&()).unwrap()).unwrap();
+            assert_eq!(none.sums, a.sums, "adding nothing changes nothing");
+        }
+    }
+
+    #[test]
+    fn the_end_of_a_fit_is_that_of_its_moments() {
+        let points = toys::normal(900, 3, 0);
+        for kernel in KERNELS {
+            let model = fitted(kernel, &points, 15);
+            let again = model.refit(&of(&model, &points), &()).unwrap();
+            assert!((again.captured() / model.captured() - 1.0).abs() < 1e-9, "{kernel}");
+            let precision = crate::Precision::Double;
+            let (old, new) = (model.score(&points, precision).unwrap(), again.score(&points, precision).unwrap());
+            let largest = old.iter().fold(0.0_f64, |a, b| a.max(*b));
+            assert!(old.iter().zip(&new).all(|(a, b)| (a - b).abs() < 1e-7 * largest), "{kernel}");
+            let features = |model: &Model| model.transform(&points, precision).unwrap();
+            let products: f64 = features(&model).iter().zip(&features(&again)).map(|(a, b)| a * b).sum();
+            assert!((products / features(&model).iter().map(|v| v * v).sum::<f64>() - 1.0).abs() < 1e-6, "{kernel}");
+        }
+    }
+
+    #[test]
+    fn bytes_bring_the_same_moments_and_strangers_are_refused() {
+        let points = toys::normal(400, 3, 0);
+        for kernel in KERNELS {
+            let model = fitted(kernel, &points, 12);
+            let mut moments = of(&model, &points);
+            let bytes = moments.to_bytes();
+            let read = Moments::from_bytes(&bytes).unwrap();
+            assert!(read.sums == moments.sums && read.to_bytes() == bytes, "{kernel}");
+            moments.merge(&read).unwrap();
+            assert_eq!(moments.rows(), 800);
+            for at in [0, 9, 20, bytes.len() / 2, bytes.len() - 1] {
+                let mut damaged = bytes.clone();
+                damaged[at] ^= 1;
+                assert!(Moments::from_bytes(&damaged).is_err(), "{at}");
+                assert!(Moments::from_bytes(&bytes[..at]).is_err(), "{at}");
+            }
+        }
+        let mut own = of(&fitted("rbf", &points, 12), &points);
+        own.sums.rows = usize::MAX;
+        let error = Moments::from_bytes(&own.to_bytes()).err().expect("too many rows").to_string();
+        assert!(error.contains("more rows than can be counted"), "{error}");
+        let own = of(&fitted("rbf", &points, 12), &points);
+        let scaled = Points::new(3, points.values().iter().map(|v| 2.0 * v).collect::<Vec<_>>()).unwrap();
+        let strangers = [fitted("rbf,gamma=3", &points, 12), fitted("rbf", &points, 11), fitted("rbf", &scaled, 12)];
+        let strangers = strangers.iter().map(|model| own.clone().merge(&model.moments(&()).unwrap()).unwrap_err());
+        let found: Vec<String> = strangers.map(|error| error.to_string()).collect();
+        let expected = ["kernel", "support", "scaling of the columns"]
+            .map(|what| format!("moments = another {what}: expected those of the same model"));
+        assert_eq!(found, expected);
+    }
+
+    #[test]
+    fn dropping_points_is_exact_and_new_ones_are_within_the_bound() {
+        let points = toys::normal(900, 3, 0);
+        for kernel in KERNELS {
+            let (model, other) = (fitted(kernel, &points, 8), fitted(kernel, &points.slice(100..900), 12));
+            let moments = of(&model, &points);
+            let few = model.parts().support.select(&[5, 1, 2]);
+            let dropped = moments.moved(&few, &()).unwrap();
+            let mut exact = Moments::new(model.kernel(), model.parts().columns.clone(), &few, &()).unwrap();
+            exact.add(&points, None, &()).unwrap();
+            assert!(near(&dropped, &exact, 1e-9) && dropped.error() == 0.0, "{kernel}");
+            // To points elsewhere, and on from there.
+            let there = other.parts().support.clone();
+            let mut exact = Moments::new(model.kernel(), model.parts().columns.clone(), &there, &()).unwrap();
+            exact.add(&points, None, &()).unwrap();
+            let mut back = Moments::new(model.kernel(), model.parts().columns.clone(), &few, &()).unwrap();
+            back.add(&points, None, &()).unwrap();
+            let moved = moments.moved(&there, &()).unwrap();
+            let again = moved.moved(&few, &()).unwrap();
+            for (found, exact, sharp) in [(&moved, &exact, true), (&again, &back, false)] {
+                let captured = |moments: &Moments| {
+                    let c = moments.span(true, &()).unwrap();
+                    crate::dense::eigen(c.scatter().as_ref()).unwrap().0[..2].iter().sum::<f64>()
+                };
+                let (found, exact, error) = (captured(found), captured(exact), found.error());
+                let off = (found.sqrt() - exact.sqrt()).abs();
+                assert!(off <= error && error > 0.0, "{kernel}: {off} {error}");
+                // Few points leave most of a Laplacian outside: then nothing is known.
+                assert!(
+                    !sharp || kernel == "laplacian" || error < 1.5 * exact.sqrt(),
+                    "{kernel}: a bound of {error} says nothing of {exact}"
+                );
             }
         }
     }
 
     #[test]
-    fn what_cannot_be_squared_is_refused_as_by_any_kernel() {
-        for value in [1e200, 1e75, 1e-75] {
-            let points = Points::new(1, vec![value, -value, 0.0]).unwrap();
-            let expected = crate::kernel_matrix::diagonal(&linear(), &points).err();
-            assert!(expected.is_some(), "{value}");
-            assert_eq!(Moments::new(&linear(), &points, true, &()).err(), expected, "{value}");
+    fn weights_are_checked_by_name() {
+        let points = toys::normal(100, 2, 0);
+        let mut moments = fitted("rbf", &points, 5).moments(&()).unwrap();
+        for weights in [vec![1.0; 99], vec![-1.0; 100], vec![f64::NAN; 100]] {
+            let error = moments.add(&points, Some(&weights), &()).unwrap_err().to_string();
+            assert!(error.starts_with("sample_weight = "), "{error}");
         }
-        let zeros = Points::new(1, vec![0.0, 0.0]).unwrap();
-        assert_eq!(Moments::new(&linear(), &zeros, true, &()).unwrap().trace, 0.0);
-    }
-
-    #[test]
-    fn a_pass_can_be_ended() {
-        assert_eq!(Moments::new(&linear(), &far(100, 2), true, &Impatient).err(), Some(Error::Interrupted));
+        assert_eq!(moments.rows(), 0);
     }
 }

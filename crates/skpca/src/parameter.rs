@@ -1,13 +1,22 @@
 //! What the registries know of a parameter: its values, its default and what it does.
 //!
-//! Specs are read by these declarations ([`Fields`](crate::spec::Fields)), and help texts, `skpca compare` and the bindings are made
-//! from them: what an entry accepts and what is said of it cannot differ.
+//! Specs are read by these declarations ([`Fields`](crate::spec::Fields)), and help texts, `skpca compare` and the
+//! bindings are made from them: what an entry accepts and what is said of it cannot differ.
 
 use std::fmt;
 
 use serde_json::{Value, json};
 
 /// A parameter of a method or a kernel.
+///
+/// ```
+/// use skpca::method::METHODS;
+/// use skpca::Parameter;
+///
+/// let greedy = METHODS.iter().find(|entry| entry.name == "greedy").unwrap();
+/// let exchanges: &Parameter = greedy.parameters.iter().find(|parameter| parameter.name == "exchanges").unwrap();
+/// assert!(!exchanges.help.is_empty() && !exchanges.fixes_size);
+/// ```
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Parameter {
     /// As users write it.
@@ -25,6 +34,15 @@ pub struct Parameter {
 }
 
 /// The values that a parameter may have.
+///
+/// ```
+/// use skpca::method::METHODS;
+/// use skpca::Domain;
+///
+/// let greedy = METHODS.iter().find(|entry| entry.name == "greedy").unwrap();
+/// let exchanges = greedy.parameters.iter().find(|parameter| parameter.name == "exchanges").unwrap();
+/// assert!(matches!(exchanges.domain, Domain::Count { least: 0, .. }));
+/// ```
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Domain {
     /// A finite number.
@@ -40,6 +58,8 @@ pub enum Domain {
     Bandwidth,
     /// One number or several, none below 0: `0.1`, `[0.1, 0.2]`, or `0.1:0.2` on a command line.
     Numbers,
+    /// One whole number from 1, or several: `7`, `[7, 4]`, or `7:4` on a command line.
+    Counts,
     /// A list of finite numbers.
     Reals,
     /// The name of another kernel, whose parameters stand beside this one.
@@ -47,6 +67,13 @@ pub enum Domain {
 }
 
 /// An interval of finite numbers.
+///
+/// ```
+/// use skpca::{DefaultValue, Domain, Parameter, Range};
+///
+/// let delta = Parameter::number("delta", Range::Above(0.0), 0.5, "what a kernel of your own takes");
+/// assert_eq!((delta.domain, delta.default), (Domain::Number(Range::Above(0.0)), DefaultValue::Number(0.5)));
+/// ```
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Range {
     /// All of them.
@@ -62,6 +89,15 @@ pub enum Range {
 }
 
 /// The value of a parameter that is not given.
+///
+/// ```
+/// use skpca::method::METHODS;
+/// use skpca::DefaultValue;
+///
+/// let greedy = METHODS.iter().find(|entry| entry.name == "greedy").unwrap();
+/// let exchanges = greedy.parameters.iter().find(|parameter| parameter.name == "exchanges").unwrap();
+/// assert_eq!(exchanges.default, DefaultValue::Count(10));
+/// ```
 #[derive(Clone, Copy, Debug, PartialEq)]
 #[allow(missing_docs)] // values of the domains of the same names
 pub enum DefaultValue {
@@ -80,7 +116,7 @@ const MANY: usize = 1_000_000;
 
 impl Parameter {
     /// A parameter without a default: `otherwise` is what happens where it is not given.
-    pub(crate) const fn optional(
+    pub const fn optional(
         name: &'static str,
         domain: Domain,
         otherwise: &'static str,
@@ -89,29 +125,32 @@ impl Parameter {
         Parameter { name, domain, default: DefaultValue::Unset(otherwise), help, sklearn: None, fixes_size: false }
     }
 
-    pub(crate) const fn number(name: &'static str, range: Range, default: f64, help: &'static str) -> Parameter {
+    /// A number from this range.
+    pub const fn number(name: &'static str, range: Range, default: f64, help: &'static str) -> Parameter {
         let default = DefaultValue::Number(default);
         Parameter { default, ..Parameter::optional(name, Domain::Number(range), "", help) }
     }
 
-    pub(crate) const fn count(name: &'static str, least: usize, default: usize, help: &'static str) -> Parameter {
+    /// A whole number, at least `least`.
+    pub const fn count(name: &'static str, least: usize, default: usize, help: &'static str) -> Parameter {
         let default = DefaultValue::Count(default);
         Parameter { default, ..Parameter::optional(name, Domain::from(least), "", help) }
     }
 
-    pub(crate) const fn boolean(name: &'static str, default: bool, help: &'static str) -> Parameter {
+    /// true or false.
+    pub const fn boolean(name: &'static str, default: bool, help: &'static str) -> Parameter {
         let default = DefaultValue::Boolean(default);
         Parameter { default, ..Parameter::optional(name, Domain::Boolean, "", help) }
     }
 
     /// One of some words, by default the first of them.
-    pub(crate) const fn choice(name: &'static str, words: &'static [&'static str], help: &'static str) -> Parameter {
+    pub const fn choice(name: &'static str, words: &'static [&'static str], help: &'static str) -> Parameter {
         let default = DefaultValue::Word(words[0]);
         Parameter { default, ..Parameter::optional(name, Domain::Choice(words), "", help) }
     }
 
     /// A bandwidth that the rule `default` finds.
-    pub(crate) const fn bandwidth(name: &'static str, default: &'static str, help: &'static str) -> Parameter {
+    pub const fn bandwidth(name: &'static str, default: &'static str, help: &'static str) -> Parameter {
         let default = DefaultValue::Word(default);
         Parameter { default, ..Parameter::optional(name, Domain::Bandwidth, "", help) }
     }
@@ -157,6 +196,7 @@ impl Domain {
             Domain::Choice(_) => "choice",
             Domain::Bandwidth => "bandwidth",
             Domain::Numbers => "numbers",
+            Domain::Counts => "counts",
             Domain::Reals => "reals",
             Domain::Kernel => "kernel",
         }
@@ -171,7 +211,8 @@ impl Domain {
         }
     }
 
-    /// Whether a value lies in it. A bandwidth that is a number, and the name of a kernel, are looked at where they are used.
+    /// Whether a value lies in it. A bandwidth that is a number, and the name of a kernel, are looked at where they are
+    /// used.
     pub(crate) fn holds(&self, value: &Value) -> bool {
         match self {
             Domain::Number(range) => value.as_f64().is_some_and(|v| range.holds(v)),
@@ -183,6 +224,10 @@ impl Domain {
             Domain::Bandwidth => value.is_number() || value.as_str().is_some_and(|rule| RULES.contains(&rule)),
             Domain::Numbers => {
                 numbers(value).is_some_and(|list| !list.is_empty() && list.iter().all(|v| Range::From(0.0).holds(*v)))
+            }
+            Domain::Counts => {
+                let is_count = |v: &f64| v.fract() == 0.0 && (1.0..=MANY as f64).contains(v);
+                numbers(value).is_some_and(|list| !list.is_empty() && list.iter().all(is_count))
             }
             Domain::Reals => value.is_array() && numbers(value).is_some_and(|list| list.iter().all(|v| v.is_finite())),
             Domain::Kernel => value.is_string(),
@@ -236,6 +281,7 @@ impl fmt::Display for Domain {
             Domain::Choice(words) => write!(f, "{}", words.join(" or ")),
             Domain::Bandwidth => write!(f, "a positive number, median, mean, scale or auto"),
             Domain::Numbers => write!(f, "a number from 0, or several (0.1:0.2)"),
+            Domain::Counts => write!(f, "a whole number from 1, or several (7:4:4)"),
             Domain::Reals => write!(f, "a list of finite numbers"),
             Domain::Kernel => write!(f, "the name of another kernel"),
         }
@@ -246,10 +292,10 @@ impl fmt::Display for Range {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Range::Any => write!(f, "a finite number"),
-            Range::From(least) => write!(f, "a number from {least}"),
-            Range::Above(bound) => write!(f, "a number above {bound}"),
-            Range::Between(least, most) => write!(f, "a number from {least} to {most}"),
-            Range::Below(least, bound) => write!(f, "a number from {least} and below {bound}"),
+            Range::From(least) => write!(f, "a number from {}", short(*least)),
+            Range::Above(bound) => write!(f, "a number above {}", short(*bound)),
+            Range::Between(least, most) => write!(f, "a number from {} to {}", short(*least), short(*most)),
+            Range::Below(least, bound) => write!(f, "a number from {} and below {}", short(*least), short(*bound)),
         }
     }
 }
@@ -257,13 +303,17 @@ impl fmt::Display for Range {
 impl fmt::Display for DefaultValue {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            DefaultValue::Number(v) if *v != 0.0 && v.abs() < 0.01 => write!(f, "{v:e}"),
-            DefaultValue::Number(v) => write!(f, "{v}"),
+            DefaultValue::Number(v) => write!(f, "{}", short(*v)),
             DefaultValue::Count(v) => write!(f, "{v}"),
             DefaultValue::Boolean(v) => write!(f, "{v}"),
             DefaultValue::Word(text) | DefaultValue::Unset(text) => write!(f, "{text}"),
         }
     }
+}
+
+/// A number without a row of zeros.
+fn short(v: f64) -> String {
+    if v != 0.0 && !(0.01..1e6).contains(&v.abs()) { format!("{v:e}") } else { v.to_string() }
 }
 
 /// What an entry is and which parameters it has, for help texts.
@@ -294,6 +344,7 @@ impl Domain {
             Domain::Choice(words) => (words.iter().map(|word| json!(word)).collect(), vec![json!("x"), json!(1)]),
             Domain::Bandwidth => (vec![json!("mean"), json!(0.5)], vec![json!("x"), json!(0.0), json!(true)]),
             Domain::Numbers => (vec![json!(0.5), json!([0.5, 1]), json!("0.5:1")], vec![json!(-1), json!([])]),
+            Domain::Counts => (vec![json!(2), json!([2, 1]), json!("2:1")], vec![json!(0), json!(0.5), json!([])]),
             Domain::Reals => (vec![json!([1.0, -1.0])], vec![json!(1), json!(["x"])]),
             Domain::Kernel => (vec![json!("rbf")], vec![json!(1), json!("x")]),
         }

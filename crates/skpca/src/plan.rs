@@ -8,8 +8,11 @@ use crate::error::{Error, Result};
 use crate::fit::Fit;
 use crate::kernel::{self, Bandwidth, Kernel};
 use crate::labels::Labels;
-use crate::method::{Method, Target};
+use crate::method::{METHODS, Method, Target};
 use crate::points::Points;
+use crate::rows::Rows;
+use crate::source::{Raw, Source};
+use crate::watch::Watch;
 
 /// A fit whose parameters are sound, with its method built.
 pub(crate) struct Plan {
@@ -17,23 +20,51 @@ pub(crate) struct Plan {
     pub method: Box<dyn Method>,
     /// Whether features are centred.
     pub center: bool,
+    /// Rows that a method chooses on if it holds all of them and they are not in memory.
+    pub sample: usize,
 }
 
 impl Plan {
     pub(crate) fn new(fit: &Fit) -> Result<Plan> {
-        Ok(Plan { method: fit.built()?, center: fit.centered()?, fit: fit.clone() })
+        Ok(Plan { method: fit.built()?, center: fit.centered()?, sample: usize::MAX, fit: fit.clone() })
     }
 
     /// The plan of `fit`, and the table that it will see.
     pub(crate) fn with_table<'a>(
         fit: &Fit,
-        points: &'a Points,
-        labels: Option<&'a Labels>,
+        data: impl Into<Data<'a>>,
         names: Option<Vec<String>>,
+        watch: &dyn Watch,
     ) -> Result<(Plan, Prepared<'a>)> {
-        let plan = Plan::new(fit)?;
-        plan.check_table(points.n(), labels.is_some())?;
-        Ok((plan, Prepared::new(fit, points, labels, names)?))
+        let (plan, data) = (Plan::new(fit)?, data.into());
+        plan.check_table(data.source.n(), data.labels.is_some())?;
+        if data.weights.is_some() {
+            plan.check_weighted()?;
+        }
+        Ok((plan, Prepared::new(fit, data, names, watch)?))
+    }
+
+    /// Refuses weights where something would count every row once.
+    fn check_weighted(&self) -> Result<()> {
+        let able = || METHODS.iter().filter(|entry| entry.capabilities.weights).map(|entry| entry.name);
+        if !able().any(|name| name == self.fit.method.name) {
+            let able = able().collect::<Vec<_>>().join(", ");
+            let expected =
+                format!("no weights ({} counts every row once), or one of the methods {able}", self.fit.method.name);
+            return Err(Error::parameter("sample_weight", "given", &expected));
+        }
+        match self.fit.needs_labels()? {
+            Some((what, name)) => {
+                let expected = format!("no weights: the {what} {name}, which needs labels, counts every row once");
+                Err(Error::parameter("sample_weight", "given", &expected))
+            }
+            None => Ok(()),
+        }
+    }
+
+    /// What size a model of n rows is to have.
+    pub(crate) fn target(&self, n: usize) -> Option<Target> {
+        self.fit.usual_target(n).expect("the method is known")
     }
 
     /// Refuses what a table of n rows, with labels or without, cannot give.
@@ -45,6 +76,34 @@ impl Plan {
             Some((what, name)) => Err(Error::parameter(what, name, "labels with it: the class of each row")),
             None => Ok(()),
         }
+    }
+}
+
+/// Rows, and what is known of each.
+#[derive(Clone, Copy)]
+pub(crate) struct Data<'a> {
+    pub source: &'a dyn Source,
+    pub labels: Option<&'a Labels>,
+    /// How much each row counts, all above 0; one each by default. Such rows are in memory.
+    pub weights: Option<&'a [f64]>,
+}
+
+impl<'a> From<&'a Points<'a>> for Data<'a> {
+    fn from(points: &'a Points<'a>) -> Data<'a> {
+        Data { source: points, labels: None, weights: None }
+    }
+}
+
+impl<'a> From<&'a dyn Source> for Data<'a> {
+    fn from(source: &'a dyn Source) -> Data<'a> {
+        Data { source, labels: None, weights: None }
+    }
+}
+
+impl Data<'_> {
+    /// The rows with these numbers.
+    pub(crate) fn gather(&self, rows: &[usize]) -> Result<Points<'static>> {
+        Raw::new(self.source).gather(rows)
     }
 }
 
@@ -67,24 +126,26 @@ impl<'a> Prepared<'a> {
     /// Scales the columns and builds the kernel, as `fit` says.
     pub(crate) fn new(
         fit: &Fit,
-        points: &'a Points,
-        labels: Option<&'a Labels>,
+        Data { source, labels, weights }: Data<'a>,
         names: Option<Vec<String>>,
+        watch: &dyn Watch,
     ) -> Result<Prepared<'a>> {
-        if points.n() < 2 {
-            return Err(Error::TooFewRows { rows: points.n(), needed: 2, why: "a fit".into() });
+        let (n, d) = (source.n(), source.d());
+        if n < 2 {
+            return Err(Error::TooFewRows { rows: n, needed: 2, why: "a fit".into() });
         }
-        if let Some(labels) = labels.filter(|labels| labels.n() != points.n()) {
-            let expected = format!("one for each of the {} rows", points.n());
+        if let Some(labels) = labels.filter(|labels| labels.n() != n) {
+            let expected = format!("one for each of the {n} rows");
             return Err(Error::parameter("labels", labels.n(), &expected));
         }
         let instructions = fit.level.instructions()?;
-        let rows = Table::new(points, Columns::fit(points, names, fit.scaling)?);
+        let raw = Raw::weighted(source, weights);
+        let rows = Table::new(raw, Columns::of(&raw, names, fit.scaling, watch)?);
         let bandwidth = Bandwidth { rows: Some(&rows), seed: fit.seed };
         let kernel = match Learner::new(&fit.kernel, &bandwidth)? {
             Some(learner) => TableKernel::Learned(learner.pinned(instructions)),
             None => {
-                let kernel = kernel::build_for(&fit.kernel, &bandwidth, points.d())?;
+                let kernel = fit.widened(kernel::build_for(&fit.kernel, &bandwidth, d)?)?;
                 TableKernel::Known(kernel::pinned(kernel, instructions))
             }
         };

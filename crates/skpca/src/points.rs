@@ -84,13 +84,42 @@ impl<'a> Points<'a> {
         Points { d: self.d, values: Cow::Owned(values) }
     }
 
+    /// Columns of which a share of the rows, `share` or more and over a half, have one value, and their shares.
+    pub fn steady(&self, share: f64) -> Vec<(usize, f64)> {
+        // Boyer & Moore: whatever most rows have is what is left when different values cancel in pairs.
+        let mut leaders: Vec<(f64, usize)> = self.row(0).iter().map(|value| (*value, 0)).collect();
+        for row in self.rows() {
+            for ((leader, votes), value) in leaders.iter_mut().zip(row) {
+                match (*votes, leader == value) {
+                    (0, _) => (*leader, *votes) = (*value, 1),
+                    (_, true) => *votes += 1,
+                    (_, false) => *votes -= 1,
+                }
+            }
+        }
+        let mut counts = vec![0_usize; self.d];
+        for row in self.rows() {
+            counts.iter_mut().zip(&leaders).zip(row).for_each(|((n, (leader, _)), v)| *n += usize::from(leader == v));
+        }
+        let shares = counts.into_iter().map(|count| count as f64 / self.n() as f64).enumerate();
+        shares.filter(|(_, found)| *found >= share && *found > 0.5).collect()
+    }
+
     /// The mean row, as a running mean so that huge values do not overflow.
     pub(crate) fn mean(&self) -> Vec<f64> {
-        let mut mean = vec![0.0; self.d];
-        for (count, row) in self.rows().enumerate() {
+        self.weighted_mean(None)
+    }
+
+    /// The same of rows that count differently.
+    pub(crate) fn weighted_mean(&self, weights: Option<&[f64]>) -> Vec<f64> {
+        let (mut mean, mut total) = (vec![0.0; self.d], 0.0);
+        for (i, row) in self.rows().enumerate() {
+            let count = weights.map_or(1.0, |weights| weights[i]);
+            total += count;
+            let part = total / count;
             for (m, v) in mean.iter_mut().zip(row) {
                 // Not (v − m)/count: the difference of two huge values may overflow.
-                *m += v / (count + 1) as f64 - *m / (count + 1) as f64;
+                *m += v / part - *m / part;
             }
         }
         mean
@@ -112,6 +141,14 @@ pub struct UncheckedRows<'a> {
 }
 
 /// The numbers of some rows, row after row.
+///
+/// ```
+/// use skpca::{Numbers, UncheckedRows};
+///
+/// assert_eq!(UncheckedRows::new(2, &[1.0_f32, 2.0, 3.0, 4.0][..])?.n(), 2);
+/// assert!(matches!(Numbers::from(&[1.0_f64][..]), Numbers::Double([_])));
+/// # Ok::<(), skpca::Error>(())
+/// ```
 #[derive(Clone, Copy, Debug)]
 pub enum Numbers<'a> {
     /// In 64 bits.
@@ -165,6 +202,14 @@ impl<'a> UncheckedRows<'a> {
         }
     }
 
+    /// The same rows as points, if all numbers are finite.
+    pub(crate) fn checked(&self) -> Result<Points<'a>> {
+        match self.values {
+            Numbers::Double(values) => Points::new(self.d, values),
+            Numbers::Single(values) => Points::new(self.d, values.iter().map(|&v| v.into()).collect::<Vec<f64>>()),
+        }
+    }
+
     /// The complaint about the first NaN or infinity.
     pub(crate) fn not_finite(&self) -> Option<Error> {
         let (at, value) = match self.values {
@@ -176,7 +221,7 @@ impl<'a> UncheckedRows<'a> {
 }
 
 impl Numbers<'_> {
-    fn len(&self) -> usize {
+    pub(crate) fn len(&self) -> usize {
         match self {
             Numbers::Double(values) => values.len(),
             Numbers::Single(values) => values.len(),

@@ -1,8 +1,9 @@
 //! Seeded numbers that stay the same for ever: SplitMix64 (Steele, Lea & Flood 2014). A generator of our own,
 //! twenty lines, because a model must not change when a dependency changes its default generator.
 
-/// What the library draws random numbers for. Each use has a stream of its own: two uses of one stream would draw the same
-/// rows, and what is judged would be judged by itself. The number of a stream is part of every model and never changes.
+/// What the library draws random numbers for. Each use has a stream of its own: two uses of one stream would draw the
+/// same rows, and what is judged would be judged by itself. The number of a stream is part of every model and never
+/// changes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(crate) enum Stream {
     /// Test data of the library.
@@ -56,12 +57,46 @@ pub(crate) enum Stream {
     RoughProducts = 24,
     /// Rows of a table that may span all others.
     SpanningRows = 25,
+    /// Rows that methods choose on, where not all can be in memory.
+    SampledRows = 30,
+    /// How the leading eigenvectors are turned where P has several starts.
+    Starts = 31,
+    /// Rows that are held out, and the order in which they are dealt to folds.
+    HeldOutRows = 40,
+    /// Rows that the models of folds are fitted to.
+    FittedRows = 41,
+    /// Rows among which a majority is looked for, and their order.
+    Concentration = 42,
+    /// Rows on which sparse scores are compared with exact ones.
+    AgreementRows = 43,
+    /// Rows among which matching pursuit looks for the next.
+    PursuitCandidates = 50,
+    /// Centres of the rows that are landmarks.
+    LandmarkCentres = 51,
+    /// Landmarks drawn by their leverage.
+    LeverageLandmarks = 52,
+    /// Rows that watch a model which learns on.
+    Reservoir = 53,
+    /// Sparse rows on which points are chosen.
+    SparseSample = 54,
 }
 
 /// Streams from here on are the caller's.
 const CALLERS: u64 = 1000;
 
+/// What the state of a stream moves by with each number.
+const STEP: u64 = 0x9e37_79b9_7f4a_7c15;
+
 /// A stream of pseudo-random numbers.
+///
+/// ```
+/// use skpca::Random;
+///
+/// let mut random = Random::numbered(7, 0);
+/// let dice: Vec<usize> = (0..100).map(|_| random.below(6)).collect();
+/// assert!(dice.iter().all(|eyes| *eyes < 6));
+/// assert_eq!(Random::numbered(7, 0).sample(10, 3), Random::numbered(7, 0).sample(10, 3));
+/// ```
 pub struct Random(u64);
 
 impl Random {
@@ -75,6 +110,12 @@ impl Random {
         Random::start(seed, stream as u64)
     }
 
+    /// The same stream after `draws` numbers.
+    pub(crate) fn at(seed: u64, stream: Stream, draws: u64) -> Random {
+        let Random(state) = Random::new(seed, stream);
+        Random(state.wrapping_add(draws.wrapping_mul(STEP)))
+    }
+
     fn start(seed: u64, number: u64) -> Random {
         let mut random = Random(seed ^ number.wrapping_mul(0xd134_2543_de82_ef95));
         random.next();
@@ -82,7 +123,7 @@ impl Random {
     }
 
     pub(crate) fn next(&mut self) -> u64 {
-        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
+        self.0 = self.0.wrapping_add(STEP);
         let z = (self.0 ^ (self.0 >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
         let z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
         z ^ (z >> 31)
@@ -94,7 +135,7 @@ impl Random {
     }
 
     /// Uniform in 0..bound.
-    pub(crate) fn below(&mut self, bound: usize) -> usize {
+    pub fn below(&mut self, bound: usize) -> usize {
         ((u128::from(self.next()) * bound as u128) >> 64) as usize
     }
 
@@ -102,6 +143,13 @@ impl Random {
     pub(crate) fn normal(&mut self) -> f64 {
         let radius = (-2.0 * (1.0 - self.uniform()).ln()).sqrt();
         radius * (std::f64::consts::TAU * self.uniform()).cos()
+    }
+
+    /// Puts `values` in a random order.
+    pub(crate) fn shuffle<T>(&mut self, values: &mut [T]) {
+        for last in (1..values.len()).rev() {
+            values.swap(last, self.below(last + 1));
+        }
     }
 
     /// `count` distinct numbers of 0..n in increasing order; all of them if there are no more.
@@ -131,6 +179,7 @@ mod tests {
     fn the_stream_never_changes() {
         let mut random = Random::new(7, Stream::Bandwidth);
         assert_eq!([random.next(), random.next()], [5034285472447030919, 4863513099156352951]);
+        assert_eq!(Random::at(7, Stream::Bandwidth, 1).next(), 4863513099156352951);
     }
 
     #[test]

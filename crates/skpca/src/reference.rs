@@ -4,8 +4,9 @@
 //! fidelity = captured variance of the model / Σ_{k ≤ q} λ_k(K̃)
 //! ```
 //!
-//! Both on all rows where there are a few thousand at most, or where feature space has few dimensions: then it is exact.
-//! Otherwise both on the same uniform sample of rows. That is an estimate, and comes with an interval (docs/decisions/0004):
+//! Both on all rows where there are a few thousand at most, or where feature space has few dimensions: then it is
+//! exact. Otherwise both on the same uniform sample of rows. That is an estimate, and comes with an interval
+//! (docs/decisions/0004):
 //!
 //! ```text
 //! low    on the sample, where exact kernel PCA fits the noise too: in expectation it captures more there than on all rows
@@ -16,20 +17,21 @@
 
 use std::sync::Arc;
 
-use faer::Mat;
+use faer::{ColRef, Mat};
 
 use crate::dense;
-use crate::eigen::{Accuracy, KernelOperator, kernel_memory, top, top_of_kernel};
+use crate::eigen::{Accuracy, KernelOperator, WeightedKernel, kernel_memory, top, top_of_kernel, top_of_weighted};
 use crate::error::Result;
 use crate::factor::{Factor, Stop, sums};
 use crate::gram::{Basis, Precision, Weights};
 use crate::kernel::Kernel;
 use crate::kernel_matrix::diagonal;
-use crate::moments::Moments;
 use crate::points::Points;
 use crate::random::{Random, Stream};
-use crate::rows::Rows;
+use crate::rows::{Part, Rows, Weighted};
+use crate::sample_weight;
 use crate::spectrum::Expansion;
+use crate::table_moments::TableMoments;
 use crate::watch::Watch;
 
 /// Rows on which fidelity is measured.
@@ -52,6 +54,8 @@ pub(crate) struct Reference {
     seed: u64,
     /// Whether the rows are all there are.
     whole: bool,
+    /// How much each of the rows counts, where `captured` is a sum over these.
+    weights: Option<Vec<f64>>,
 }
 
 /// The leading components `v_k` of exact kernel PCA.
@@ -62,23 +66,30 @@ pub(crate) struct Leading {
     pub along: Mat<f64>,
 }
 
+/// What is asked of exact kernel PCA.
+#[derive(Clone, Copy)]
+pub(crate) struct Question {
+    pub q: usize,
+    pub center: bool,
+    pub seed: u64,
+}
+
 impl Reference {
     pub(crate) fn new(
         kernel: &Arc<dyn Kernel>,
         table: &dyn Rows,
-        q: usize,
-        center: bool,
-        seed: u64,
+        Question { q, center, seed }: Question,
         watch: &dyn Watch,
     ) -> Result<Reference> {
         let dimension = kernel.rank(table.d());
         if Reference::is_exact(table.n(), dimension) && kernel.is_linear() {
-            let Moments { scatter, trace, .. } = Moments::new(kernel, table, center, watch)?;
+            let TableMoments { scatter, trace, .. } = TableMoments::new(kernel, table, center, watch)?;
             let captured = top(&scatter, q, Accuracy { trace, ..Accuracy::default() }, seed, watch)?;
             return Ok(Reference::known(table.n(), captured.values.iter().sum(), center, seed));
         }
-        if Reference::is_exact(table.n(), dimension) {
-            let factor = Factor::pivoted(kernel, table.whole()?, Stop { rank: dimension, residual: 0.0 }, seed, watch)?;
+        if Reference::is_exact(table.n(), dimension) && table.in_memory() {
+            let factor =
+                Factor::weighted(kernel, Weighted::of(table), Stop { rank: dimension, residual: 0.0 }, seed, watch)?;
             let (t, _) = factor.scatter(center, watch)?;
             let accuracy = Accuracy { trace: factor.trace, ..Accuracy::default() };
             let pairs = top(&t, q, accuracy, seed, watch)?;
@@ -88,19 +99,29 @@ impl Reference {
             return Ok(reference);
         }
         let rows = Random::new(seed, Stream::Reference).sample(table.n(), REFERENCE_ROWS);
-        let sample = table.gather(&rows)?;
-        let operator = KernelOperator::new(kernel, &sample, center);
+        let Part { points: sample, weights } = Part::of(table, &rows)?;
         let whole = rows.len() == table.n();
+        let squares = diagonal(kernel, &sample)?;
+        let trace = weights.as_ref().map_or_else(|| squares.iter().sum(), |weights| dense::dot(&squares, weights));
         // Eigenvalues converge twice as fast as eigenvectors: 1e-5 here is 1e-10 of the sum. A sample errs by 1e-3.
         let tolerance = if whole { 1e-5 } else { 1e-3 };
-        let trace = diagonal(kernel, &sample)?.iter().sum();
         let accuracy = Accuracy { tolerance, trace, ..Accuracy::default() };
+        if let Some(weights) = weights {
+            let operator = WeightedKernel::new(kernel, &sample, &weights, center);
+            let pairs = top_of_weighted(&operator, q, accuracy, seed, watch)?;
+            let mean_norm = operator.mean_norm().filter(|_| whole);
+            let captured = pairs.values.iter().sum();
+            let leading = Leading::weighted(pairs.values, &pairs.vectors, &operator);
+            let (leading, weights) = (Some(leading), Some(weights));
+            return Ok(Reference { rows, captured, leading, mean_norm, center, seed, whole, weights });
+        }
+        let operator = KernelOperator::new(kernel, &sample, center);
         let pairs = top_of_kernel(&operator, q, accuracy, seed, watch)?;
         let means = operator.means();
         let mean_norm = (whole && center).then(|| means.iter().sum::<f64>() / means.len() as f64);
         let captured = pairs.values.iter().sum();
         let leading = Leading::new(pairs.values, &pairs.vectors, &means);
-        Ok(Reference { rows, captured, leading: Some(leading), mean_norm, center, seed, whole })
+        Ok(Reference { rows, captured, leading: Some(leading), mean_norm, center, seed, whole, weights: None })
     }
 
     /// Whether it is found on all rows however many there are: feature space has few dimensions.
@@ -120,12 +141,12 @@ impl Reference {
     /// Where somebody has found what exact kernel PCA captures on all rows.
     pub(crate) fn known(n: usize, captured: f64, center: bool, seed: u64) -> Reference {
         let rows = Random::new(seed, Stream::Reference).sample(n, REFERENCE_ROWS);
-        Reference { rows, captured, leading: None, mean_norm: None, center, seed, whole: true }
+        Reference { rows, captured, leading: None, mean_norm: None, center, seed, whole: true, weights: None }
     }
 
-    /// Rows that `captured` is a sum over.
-    pub(crate) fn rows_seen(&self, n: usize) -> usize {
-        if self.whole { n } else { self.rows.len() }
+    /// What the rows weigh that `captured` is a sum over.
+    pub(crate) fn weight_seen(&self, table: &dyn Rows) -> f64 {
+        if self.whole { table.weight() } else { sample_weight::total(self.weights.as_deref(), self.rows.len()) }
     }
 
     /// The fidelity of components over the points `support`, which are needed only where it is estimated.
@@ -143,7 +164,8 @@ impl Reference {
             return Ok(expansion.captured / self.captured);
         }
         let components = Components::of_model(kernel, &support()?, expansion);
-        Ok(self.lengths(&components.along(&table.gather(&self.rows)?)).iter().sum::<f64>() / self.captured)
+        let sample = Part::of(table, &self.rows)?;
+        Ok(self.lengths(&components.along(&sample.points), sample.weights()).iter().sum::<f64>() / self.captured)
     }
 
     /// Where the fidelity of these components lies, almost certainly; nothing where it is known.
@@ -155,30 +177,42 @@ impl Reference {
         expansion: &Expansion,
     ) -> Result<Option<[f64; 2]>> {
         let Some(Leading { values, along }) = self.leading.as_ref().filter(|_| !self.whole) else { return Ok(None) };
-        let sample = table.gather(&self.rows)?;
+        let Part { points: sample, weights } = Part::of(table, &self.rows)?;
+        let weights = weights.as_deref();
         let model = Components::of_model(kernel, &support()?, expansion);
-        let seen = Ratio::new(&self.lengths(&model.along(&sample)), &self.lengths(along));
+        let seen = Ratio::new(&self.lengths(&model.along(&sample), weights), &self.lengths(along, weights));
         // Features of exact components on the rows they come from are u √λ, coefficients u / √λ.
-        let mean = |k: usize| if self.center { along.col(k).sum() / along.nrows() as f64 } else { 0.0 };
-        let means: Vec<f64> = (0..values.len()).map(mean).collect();
-        let coefficients = Mat::from_fn(along.nrows(), values.len(), |i, k| (along[(i, k)] - means[k]) / values[k]);
+        let means = self.means(along, weights);
+        let coefficient = |i: usize, k: usize| weights.map_or(1.0, |w| w[i]) * (along[(i, k)] - means[k]) / values[k];
+        let coefficients = Mat::from_fn(along.nrows(), values.len(), coefficient);
         let exact = Components::new(kernel, sample, coefficients);
-        let others = table.gather(&Random::new(self.seed, Stream::ReferenceJudges).sample(table.n(), OTHERS))?;
-        let anew = Ratio::new(&self.lengths(&model.along(&others)), &self.lengths(&exact.along(&others)));
+        let others = Random::new(self.seed, Stream::ReferenceJudges).sample(table.n(), OTHERS);
+        let Part { points: others, weights } = Part::of(table, &others)?;
+        let lengths = |components: &Components| self.lengths(&components.along(&others), weights.as_deref());
+        let anew = Ratio::new(&lengths(&model), &lengths(&exact));
         let low = seen.value - SIGMAS * seen.error;
         let high = (anew.value + SIGMAS * anew.error).max(seen.value);
         Ok(Some([low.clamp(0.0, 1.0), high.clamp(0.0, 1.0)]))
     }
 
-    /// The squared length of each row of features, from their mean if centred.
-    fn lengths(&self, features: &Mat<f64>) -> Vec<f64> {
-        let n = features.nrows();
-        let mut lengths = vec![0.0; n];
-        for feature in features.col_iter() {
-            let mean = if self.center { feature.sum() / n as f64 } else { 0.0 };
+    /// The squared length of each row of features, from their mean if centred, times how much the row counts.
+    fn lengths(&self, features: &Mat<f64>, weights: Option<&[f64]>) -> Vec<f64> {
+        let mut lengths = vec![0.0; features.nrows()];
+        for (feature, mean) in features.col_iter().zip(self.means(features, weights)) {
             lengths.iter_mut().zip(feature.iter()).for_each(|(length, y)| *length += (y - mean) * (y - mean));
         }
+        lengths.iter_mut().zip(weights.unwrap_or_default()).for_each(|(length, weight)| *length *= weight);
         lengths
+    }
+
+    /// The mean of each feature; zero if not centred.
+    fn means(&self, features: &Mat<f64>, weights: Option<&[f64]>) -> Vec<f64> {
+        let total = sample_weight::total(weights, features.nrows());
+        let sum = |feature: ColRef<f64>| match weights {
+            None => feature.sum(),
+            Some(weights) => feature.iter().zip(weights).map(|(y, w)| y * w).sum(),
+        };
+        features.col_iter().map(|feature| if self.center { sum(feature) / total } else { 0.0 }).collect()
     }
 }
 
@@ -231,19 +265,59 @@ impl Ratio {
 }
 
 impl Leading {
-    /// From eigenvectors u of the kernel matrix and the means `μ = K 1 / n` (zero if not centred): `v_k = Σ_j u_jk φ(x_j) / √λ_k`,
-    /// so that `φ(x_i)·v_k = √λ_k u_ik + Σ_j u_jk μ_j / √λ_k`.
+    /// From eigenvectors u of the kernel matrix and the means `μ = K 1 / n` (zero if not centred): `v_k = Σ_j u_jk
+    /// φ(x_j) / √λ_k`, so that `φ(x_i)·v_k = √λ_k u_ik + Σ_j u_jk μ_j / √λ_k`.
     fn new(values: Vec<f64>, u: &Mat<f64>, means: &[f64]) -> Leading {
         let offset = |k: usize| u.col(k).iter().zip(means).map(|(u, mean)| u * mean).sum::<f64>() / values[k].sqrt();
         let offsets: Vec<f64> = (0..values.len()).map(offset).collect();
         let along = Mat::from_fn(u.nrows(), values.len(), |i, k| values[k].sqrt() * u[(i, k)] + offsets[k]);
         Leading { values, along }
     }
+
+    /// The same of rows that count differently: `K a` itself, which the rounding of small weights leaves alone.
+    fn weighted(values: Vec<f64>, u: &Mat<f64>, operator: &WeightedKernel) -> Leading {
+        let coefficients = operator.coefficients(u, &values);
+        let along = operator.plain(coefficients.as_ref());
+        Leading { values, along }
+    }
 }
 
 #[cfg(test)]
 mod tests {
-    use crate::{Fit, Spec, Target, toys};
+    use crate::{Fit, Points, Spec, Target, Training, toys};
+
+    /// Found by `fuzz/run fit`: there are no leading components where all rows that count are equal, and a product with
+    /// none of them ended in a division by zero.
+    #[test]
+    fn rows_that_count_and_are_all_equal_are_refused_like_those_rows_alone() {
+        let others = toys::normal(3, 2, 0);
+        let equal = [-2.967, -0.76].repeat(14);
+        let points = Points::new(2, [&equal[..], others.values()].concat()).unwrap();
+        let weights: Vec<f64> = (0..17).map(|i| if i < 14 { (i % 4) as f64 } else { 0.0 }).collect();
+        let alone = Points::new(2, equal).unwrap();
+        for kernel in ["polynomial,gamma=1e-9", "polynomial,gamma=0.5", "rbf,gamma=1", "linear", "cosine"] {
+            let fit = Fit {
+                method: Spec::new("landmarks"),
+                kernel: kernel.parse().unwrap(),
+                components: Some(2),
+                target: Some(Target::Support(3)),
+                ..Fit::default()
+            };
+            let weighted = fit.train(Training { weights: Some(&weights), ..Training::of(&points) });
+            assert_eq!(weighted.is_err(), fit.train(&alone).is_err(), "{kernel}");
+        }
+    }
+
+    /// Found by `fuzz/run fit`: rows without leverage were drawn by it.
+    #[test]
+    fn rows_that_are_all_zero_are_an_error_under_any_rule() {
+        let points = Points::new(2, vec![0.0; 40]).unwrap();
+        for rule in ["pivoted", "uniform", "leverage", "kmeans"] {
+            let method = Spec::new("landmarks").with("sampling", rule);
+            let fit = Fit { method, kernel: Spec::new("linear"), target: Some(Target::Support(3)), ..Fit::default() };
+            assert!(fit.train(&points).is_err(), "{rule}");
+        }
+    }
 
     #[test]
     fn the_interval_holds_the_fidelity_over_all_rows() {

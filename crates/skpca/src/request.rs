@@ -1,22 +1,31 @@
 //! What a model was asked for: model files keep it, so that it can be fitted again.
 //!
 //! ```text
-//! { method, kernel, components, support, fidelity, center, scaling, quantile, seed, words, level (unless it is auto) }
+//! { method, kernel, components, support, fidelity, center, scaling, quantile, seed, words, and where they are given
+//!   false_alarms, statistic, score_fidelity, robust, row_order, level }
 //! ```
 //!
-//! The model's own method and kernel are what became of these: penalties that were sought and rules that were followed are
-//! numbers there.
+//! The model's own method and kernel are what became of these: penalties that were sought and rules that were followed
+//! are numbers there.
 
 use serde_json::{Map, Value, json};
 
 use crate::error::{Error, Result};
-use crate::fit::Fit;
+use crate::fit::{Fit, RowOrder, Statistic};
 use crate::kernel;
 use crate::method::Target;
-use crate::simd::Level;
 use crate::spec::Spec;
+use skpca_simd::Level;
 
 /// A fit as it was asked for.
+///
+/// ```
+/// use skpca::{Fit, toys};
+///
+/// let model = Fit { seed: 7, ..Fit::default() }.train(&toys::parabola(0))?;
+/// assert_eq!(model.parts().request.as_ref().map(|request| request.fit.seed), Some(7));
+/// # Ok::<(), skpca::Error>(())
+/// ```
 #[derive(Clone, Debug, PartialEq)]
 pub struct Request {
     /// In our words.
@@ -46,13 +55,29 @@ impl Request {
             "seed": fit.seed,
             "words": self.words,
         });
+        if let Some(rate) = fit.false_alarms {
+            json["false_alarms"] = rate.into();
+        }
+        if fit.statistic != Statistic::Distance {
+            json["statistic"] = fit.statistic.name().into();
+        }
+        if fit.row_order != RowOrder::Auto {
+            json["row_order"] = fit.row_order.name().into();
+        }
+        if let Some(asked) = fit.score_fidelity {
+            json["score_fidelity"] = asked.into();
+        }
+        if fit.robust {
+            json["robust"] = true.into();
+        }
         if fit.level != Level::Auto {
             json["level"] = fit.level.name().into();
         }
         json
     }
 
-    /// The same for the file of a model with this kernel. Lists that it has too are null: they may be as long as the data.
+    /// The same for the file of a model with this kernel. Lists that it has too are null: they may be as long as the
+    /// data.
     pub(crate) fn to_file(&self, kernel: &Spec) -> Value {
         let mut request = self.clone();
         for (name, value) in &mut request.fit.kernel.fields {
@@ -84,6 +109,11 @@ impl Request {
             center: optional(json, "center", Value::as_bool)?,
             scaling: json["scaling"].as_str().ok_or_else(|| wrong("scaling"))?.parse()?,
             quantile: json["quantile"].as_f64().ok_or_else(|| wrong("quantile"))?,
+            false_alarms: optional(json, "false_alarms", Value::as_f64)?,
+            statistic: optional(json, "statistic", |value| value.as_str()?.parse().ok())?.unwrap_or_default(),
+            score_fidelity: optional(json, "score_fidelity", Value::as_f64)?,
+            robust: optional(json, "robust", Value::as_bool)?.unwrap_or_default(),
+            row_order: optional(json, "row_order", |value| value.as_str()?.parse().ok())?.unwrap_or_default(),
             seed: json["seed"].as_u64().ok_or_else(|| wrong("seed"))?,
             level: Level::Auto,
         };
@@ -142,6 +172,10 @@ mod tests {
                 ..Fit::default()
             },
             Fit { level: Level::Portable, ..Fit::default() },
+            Fit::detector(),
+            Fit { robust: true, ..Fit::detector() },
+            Fit { score_fidelity: Some(0.5), ..Fit::detector() },
+            Fit { false_alarms: Some(0.05), row_order: RowOrder::Any, ..Fit::default() },
             Fit { kernel: lists.with("vectors", vec![-0.5, 0.2, 0.7, 0.1]), ..Fit::default() },
         ];
         let fits = fits.into_iter();
@@ -172,7 +206,7 @@ mod tests {
         for (name, value) in [
             ("method", json!("lasso")),
             ("method", json!({"name": "l21", "penalty": -1})),
-            ("kernel", json!({"name": "rbf", "width": 1})),
+            ("kernel", json!({"name": "rbf", "breadth": 1})),
             ("kernel", json!({"name": "rbf", "gamma": []})),
             ("kernel", json!({"name": "rbf", "vectors": null})),
             ("components", json!(0)),
@@ -182,6 +216,11 @@ mod tests {
             ("center", json!(1)),
             ("scaling", json!("log")),
             ("quantile", json!(12)),
+            ("false_alarms", json!(2)),
+            ("row_order", json!("random")),
+            ("statistic", json!("euclid")),
+            ("robust", json!("very")),
+            ("score_fidelity", json!(2)),
             ("seed", json!(-1)),
             ("level", json!("sse9")),
             ("words", json!([1])),

@@ -1,18 +1,24 @@
-//! Rows, wherever they are: how many there are, how wide, some of them by number, and a fold over all of them in blocks.
+//! Rows, wherever they are: how many there are, how wide, some of them by number, and a fold over all of them in
+//! blocks.
 //!
 //! ```text
 //! rows 0…n  →  leaves of whole blocks  →  pass.add(sum, block) in order  →  pass.merge(left, right) up a fixed tree
 //! ```
 //!
-//! A [`Pass`] is a value that knows nothing of where the rows are, and its sums are small. Leaves are runs of whole blocks
-//! counted from row 0, so that rows in memory and rows elsewhere give the same bits.
+//! A [`Pass`] is a value that knows nothing of where the rows are, and its sums are small. Leaves are runs of whole
+//! blocks counted from row 0, so that rows in memory and rows elsewhere give the same bits.
+//!
+//! Where the rows are on other machines, the pass goes to them: as bytes, with the scaling of the columns. A machine
+//! sums the parts it has, and sums are merged in the order of the parts.
 
 use std::ops::Range;
 
 use crate::blocks;
 use crate::error::Result;
+use crate::parcel::{Parcel, wrong};
 use crate::points::Points;
-use crate::watch::Watch;
+use crate::sample_weight;
+use crate::watch::{Watch, check};
 
 /// A table of finite rows, as the kernel sees them.
 pub(crate) trait Rows: Sync {
@@ -30,6 +36,122 @@ pub(crate) trait Rows: Sync {
 
     /// All rows, in memory: for methods that keep something of every row anyway.
     fn whole(&self) -> Result<&Points<'_>>;
+
+    /// Whether there is a [`Rows::whole`].
+    fn in_memory(&self) -> bool {
+        true
+    }
+
+    /// The machines that have the rows, where passes go to them.
+    fn remote(&self) -> Option<Sent<'_>> {
+        None
+    }
+
+    /// How much each row counts, none of them nothing; one each by default, and where rows are not in memory.
+    fn weights(&self) -> Option<&[f64]> {
+        None
+    }
+
+    /// What all rows weigh.
+    fn weight(&self) -> f64 {
+        sample_weight::total(self.weights(), self.n())
+    }
+}
+
+/// Takes passes to rows on other machines, which answer with [`passes::run`](crate::passes::run) and
+/// [`passes::merge`](crate::passes::merge).
+///
+/// ```
+/// use skpca::{Fit, Points, Remote, Result, Source, passes, toys};
+///
+/// /// Two machines, played by two halves of a table.
+/// struct Machines(Vec<Points<'static>>);
+///
+/// impl Remote for Machines {
+///     fn fold(&self, _stage: &str, pass: &[u8]) -> Result<Vec<u8>> {
+///         let part = |half: usize| passes::Part { rows: &self.0[half], first: half * self.0[0].n(), labels: None };
+///         let sums = [passes::run(pass, part(0))?, passes::run(pass, part(1))?];
+///         passes::merge(pass, &[&sums[0], &sums[1]])
+///     }
+/// }
+///
+/// impl Source for Machines {
+///     fn n(&self) -> usize {
+///         500
+///     }
+///
+///     fn d(&self) -> usize {
+///         2
+///     }
+///
+///     fn read(&self, rows: std::ops::Range<usize>, room: &mut Vec<f64>) -> Result<()> {
+///         room.clear();
+///         room.extend(rows.flat_map(|i| self.0[i / 250].row(i % 250).to_vec()));
+///         Ok(())
+///     }
+///
+///     fn remote(&self) -> Option<&dyn Remote> {
+///         Some(self)
+///     }
+/// }
+///
+/// let table = toys::parabola(0);
+/// let machines = Machines(vec![table.slice(0..250).into_owned(), table.slice(250..500).into_owned()]);
+/// let model = Fit::default().run_streamed(&machines, None, 100_000_000, &())?;
+/// assert_eq!(model.parts().n, 500);
+/// # Ok::<(), skpca::Error>(())
+/// ```
+pub trait Remote: Sync {
+    /// The sum of a pass over all rows, both as bytes; `stage` says what it is for. Sums of parts are merged in the
+    /// order of their rows: the same parts in the same tree give the same bits.
+    fn fold(&self, stage: &str, pass: &[u8]) -> Result<Vec<u8>>;
+}
+
+/// How passes get to rows on other machines, and how columns are scaled there.
+#[derive(Clone, Copy)]
+pub(crate) struct Sent<'a> {
+    pub to: &'a dyn Remote,
+    /// What is subtracted from each column, and what it is then divided by; nothing where rows are taken as they are.
+    pub scaling: Option<(&'a [f64], &'a [f64])>,
+}
+
+/// Some rows, in memory, and how much each counts.
+pub(crate) struct Part {
+    pub points: Points<'static>,
+    pub weights: Option<Vec<f64>>,
+}
+
+impl Part {
+    /// The rows with these numbers.
+    pub(crate) fn of(rows: &dyn Rows, numbers: &[usize]) -> Result<Part> {
+        Ok(Part { points: rows.gather(numbers)?, weights: sample_weight::select(rows.weights(), numbers) })
+    }
+}
+
+impl Rows for Part {
+    fn n(&self) -> usize {
+        self.points.n()
+    }
+
+    fn d(&self) -> usize {
+        self.points.d()
+    }
+
+    fn gather(&self, rows: &[usize]) -> Result<Points<'static>> {
+        Ok(self.points.select(rows))
+    }
+
+    fn block<'a>(&'a self, rows: Range<usize>, _: &'a mut Vec<f64>) -> Result<Points<'a>> {
+        Ok(self.points.slice(rows))
+    }
+
+    fn whole(&self) -> Result<&Points<'_>> {
+        Ok(&self.points)
+    }
+
+    fn weights(&self) -> Option<&[f64]> {
+        self.weights.as_deref()
+    }
 }
 
 impl Rows for Points<'_> {
@@ -54,6 +176,25 @@ impl Rows for Points<'_> {
     }
 }
 
+/// Rows, and how much each counts; one each by default.
+#[derive(Clone, Copy)]
+pub(crate) struct Weighted<'a> {
+    pub rows: &'a dyn Rows,
+    pub weights: Option<&'a [f64]>,
+}
+
+impl<'a> Weighted<'a> {
+    /// As much as they say themselves.
+    pub(crate) fn of(rows: &'a dyn Rows) -> Weighted<'a> {
+        Weighted { rows, weights: rows.weights() }
+    }
+
+    /// What all of them weigh.
+    pub(crate) fn weight(&self) -> f64 {
+        sample_weight::total(self.weights, self.rows.n())
+    }
+}
+
 /// What is summed over all rows.
 pub(crate) trait Pass: Sync {
     /// Small, and the same size however many rows it is over.
@@ -67,20 +208,82 @@ pub(crate) trait Pass: Sync {
 
     /// Adds the sum over rows that come after those of `left`.
     fn merge(&self, left: &mut Self::Sum, right: Self::Sum);
+
+    /// The pass as it travels: the room `passes` reads it.
+    fn parcel(&self) -> Parcel;
+
+    /// A sum as it travels: always as many numbers.
+    fn numbers(&self, sum: Self::Sum) -> Vec<f64>;
+
+    /// The sum that these numbers are.
+    fn sum(&self, numbers: Vec<f64>) -> Self::Sum;
+}
+
+/// A pass that has come from another machine, without the type of its sums.
+pub(crate) trait Errand: Sync {
+    /// The sum over some rows, of which the first has the number `first`.
+    fn over(&self, rows: &dyn Rows, first: usize) -> Result<Vec<f64>>;
+
+    /// The sum over these and those.
+    fn merged(&self, left: Vec<f64>, right: Vec<f64>) -> Result<Vec<f64>>;
+}
+
+impl<P: Pass> Errand for P {
+    fn over(&self, rows: &dyn Rows, first: usize) -> Result<Vec<f64>> {
+        Ok(self.numbers(sum_here(rows, self, first, (&(), "rows"))?))
+    }
+
+    fn merged(&self, left: Vec<f64>, right: Vec<f64>) -> Result<Vec<f64>> {
+        let mut sum = checked(self, left)?;
+        self.merge(&mut sum, checked(self, right)?);
+        Ok(self.numbers(sum))
+    }
+}
+
+/// The sum of a pass that these numbers are, if there are as many as it has.
+fn checked<P: Pass>(pass: &P, numbers: Vec<f64>) -> Result<P::Sum> {
+    let expected = pass.numbers(pass.zero()).len();
+    if numbers.len() == expected {
+        Ok(pass.sum(numbers))
+    } else {
+        Err(wrong(&format!("{} numbers where {expected} were expected", numbers.len())))
+    }
 }
 
 /// The sum of a pass over all rows, in the fixed order above; `watch` sees how far it is, and may end it.
 pub(crate) fn fold<P: Pass>(rows: &dyn Rows, pass: &P, watch: (&dyn Watch, &str)) -> Result<P::Sum> {
+    match rows.remote() {
+        Some(sent) => sent.sum(pass, watch),
+        None => sum_here(rows, pass, 0, watch),
+    }
+}
+
+/// The same of rows that this machine reads, of which the first has the number `first`.
+fn sum_here<P: Pass>(rows: &dyn Rows, pass: &P, first: usize, watch: (&dyn Watch, &str)) -> Result<P::Sum> {
     let (sum, _) = blocks::watched_sum(
         rows.n(),
         watch,
         || (pass.zero(), Vec::new()),
         |(sum, room), range| {
-            let first = range.start;
-            pass.add(sum, &rows.block(range, room)?, first);
+            let number = first + range.start;
+            pass.add(sum, &rows.block(range, room)?, number);
             Ok(())
         },
         |(left, _), (right, _)| pass.merge(left, right),
     )?;
     Ok(sum)
+}
+
+impl Sent<'_> {
+    fn sum<P: Pass>(&self, pass: &P, (watch, stage): (&dyn Watch, &str)) -> Result<P::Sum> {
+        check(watch, stage, 0.0)?;
+        let mut parcel = pass.parcel().with("scaled", self.scaling.is_some());
+        if let Some((shift, scale)) = self.scaling {
+            parcel = parcel.with("columns", shift.len());
+            parcel.numbers = [shift, scale, &parcel.numbers].concat();
+        }
+        let sum = Parcel::from_bytes(&self.to.fold(stage, &parcel.to_bytes())?)?;
+        check(watch, stage, 1.0)?;
+        checked(pass, sum.numbers)
+    }
 }

@@ -2,22 +2,29 @@
 
 use std::sync::Arc;
 
-use crate::columns::Columns;
+use faer::MatRef;
+
+use crate::agreement;
+use crate::calibration::calibrate;
+use crate::columns::{Columns, Table};
+use crate::concentration;
 use crate::dense;
 use crate::error::{Error, Result};
-use crate::fit::Fit;
+use crate::fit::{Fit, Statistic};
 use crate::gram::{Basis, Precision, Symmetric};
 use crate::kernel::Kernel;
 use crate::kernel_matrix::{gram, trace};
 use crate::labels::Labels;
-use crate::method::{self, COMPONENTS, DEPENDENT, Shared, Solution, Step, Support, Target, Task};
-use crate::model::{Model, Parts, Scores, orient};
-use crate::plan::{Plan, Prepared, TableKernel};
+use crate::method::{self, DEPENDENT, Shared, Solution, Step, Support, Target, Task};
+use crate::model::{self, Model, Parts, Scores, orient};
+use crate::plan::{Data, Plan, Prepared, TableKernel};
 use crate::points::Points;
 use crate::random::{Random, Stream};
-use crate::report::ABOVE_ONE;
+use crate::report::{ABOVE_ONE, Agreement};
 use crate::request::Request;
-use crate::rows::Rows;
+use crate::rows::{Part, Rows, Weighted};
+use crate::sample_weight;
+use crate::source::{Raw, Source};
 use crate::spectrum::Expansion;
 use crate::watch::Watch;
 
@@ -25,6 +32,9 @@ use crate::watch::Watch;
 /// would take more multiply-adds than this.
 const SCORED: usize = 20_000;
 const SCORED_WORK: usize = 3_000_000_000;
+
+/// Bytes that a fit of rows on other machines may take here.
+const REMOTE: usize = 1_000_000_000;
 
 /// Up to this many rows `‖φ̄‖²` is computed exactly; above, its loss is bounded.
 const EXACT_MEAN: usize = 5000;
@@ -37,11 +47,11 @@ const ROUNDING: f64 = 1e-11;
 impl Fit {
     /// Fits a model to `points`.
     pub fn run(&self, points: &Points, names: Option<Vec<String>>, watch: &dyn Watch) -> Result<Model> {
-        let (plan, table) = Plan::with_table(self, points, None, names)?;
-        plan.run(&table, None, watch)
+        self.run_data(points.into(), names, watch)
     }
 
-    /// Fits a model to `points` of known classes. Labels matter to the method `discriminant` and the kernel `conformal`.
+    /// Fits a model to `points` of known classes. Labels matter to the method `discriminant` and the kernel
+    /// `conformal`.
     pub fn run_labelled(
         &self,
         points: &Points,
@@ -49,13 +59,118 @@ impl Fit {
         names: Option<Vec<String>>,
         watch: &dyn Watch,
     ) -> Result<Model> {
-        let (plan, table) = Plan::with_table(self, points, Some(labels), names)?;
+        self.run_data(Data { labels: Some(labels), ..points.into() }, names, watch)
+    }
+
+    /// Fits a model to rows in memory of which more is known. Rows of weight 0 might as well not be there.
+    pub(crate) fn run_data(&self, data: Data, names: Option<Vec<String>>, watch: &dyn Watch) -> Result<Model> {
+        if let Some(rows) = counting(data)? {
+            return self.run_some(data, &rows, names, watch);
+        }
+        if self.robust {
+            return self.run_robust(data, names, watch);
+        }
+        if let Some(asked) = self.score_fidelity {
+            let (fit, agreement) = self.agreeing(asked, data, watch)?;
+            let mut model = fit.run_data(data, names, watch)?;
+            model.agrees(asked, agreement);
+            return Ok(model);
+        }
+        let (plan, table) = Plan::with_table(self, data, names, watch)?;
         plan.run(&table, None, watch)
     }
 
-    /// The path of `l1`, `l21` or `elastic-net`: what they select at each of `shares` of the largest useful penalty, in the
-    /// order given. Each starts where the one before ended, its P included, so that all of them cost little more than the
-    /// last. A fit with `fraction` starts at the leading eigenvectors, and may end in another local minimum.
+    /// Fits a model to rows that are read when they are needed, with no more than `memory` bytes. Methods that work on
+    /// samples give the bits of [`Fit::run`]; those that hold something of every row choose their points on a sample,
+    /// and a note in the report says so. `discriminant`, `conformal` and robust fits need rows in memory, `exact` keeps
+    /// them all.
+    pub fn run_streamed(
+        &self,
+        source: &dyn Source,
+        names: Option<Vec<String>>,
+        memory: usize,
+        watch: &dyn Watch,
+    ) -> Result<Model> {
+        self.run_elsewhere(source.into(), names, memory, watch)
+    }
+
+    /// The same of rows on other machines, to which passes go ([`Source::remote`]), and of which one holds the labels.
+    /// What is chosen does not depend on the memory that is free here.
+    pub fn run_remote(
+        &self,
+        source: &dyn Source,
+        labels: Option<&Labels>,
+        names: Option<Vec<String>>,
+        watch: &dyn Watch,
+    ) -> Result<Model> {
+        self.run_elsewhere(Data { labels, ..source.into() }, names, REMOTE, watch)
+    }
+
+    fn run_elsewhere(&self, data: Data, names: Option<Vec<String>>, memory: usize, watch: &dyn Watch) -> Result<Model> {
+        let (n, d) = (data.source.n(), data.source.d());
+        if Table::is_small(n, d) && n > 0 {
+            let points = Raw::new(data.source).collect()?;
+            return self.run_data(Data { source: &points, ..data }, names, watch);
+        }
+        if data.source.points().is_none() {
+            self.check_elsewhere()?;
+        }
+        if self.robust {
+            return self.run_robust(data, names, watch);
+        }
+        if let Some(asked) = self.score_fidelity {
+            let (fit, agreement) = self.agreeing(asked, data, watch)?;
+            let mut model = fit.run_elsewhere(data, names, memory, watch)?;
+            model.agrees(asked, agreement);
+            return Ok(model);
+        }
+        let sample = self.sample_within(n, d, memory)?;
+        let (plan, table) = Plan::with_table(self, data, names, watch)?;
+        Plan { sample, ..plan }.run(&table, None, watch)
+    }
+
+    /// Refuses what needs all rows in memory.
+    fn check_elsewhere(&self) -> Result<()> {
+        if method::entry(&self.method)?.capabilities.keeps_all_rows {
+            let expected = "a method that keeps few rows, where they do not all fit in memory";
+            return Err(Error::parameter("method", &self.method.name, expected));
+        }
+        if self.robust {
+            return Err(Error::parameter("robust", true, "rows in memory, such as a sample of them"));
+        }
+        Ok(())
+    }
+
+    /// The same fit with so many points that its scores agree with exact ones as `asked`.
+    fn agreeing(&self, asked: f64, data: Data, watch: &dyn Watch) -> Result<(Fit, Agreement)> {
+        let (m, agreement) = agreement::points_for(self, asked, data, watch)?;
+        Ok((Fit { target: Some(Target::Support(m)), score_fidelity: None, ..self.clone() }, agreement))
+    }
+
+    /// Fits a model to the rows that belong together; the others are named.
+    fn run_robust(&self, data: Data, names: Option<Vec<String>>, watch: &dyn Watch) -> Result<Model> {
+        let plain = Fit { robust: false, ..self.clone() };
+        let (kept, aside) = concentration::split(&plain, data, watch)?;
+        let target = self.target.map(|target| target.at_most(kept.len()));
+        let mut model = Fit { target, ..plain }.run_some(data, &kept, names, watch)?;
+        model.set_aside(aside);
+        Ok(model)
+    }
+
+    /// Fits a model to some of the rows, in whose numbers its support is told.
+    fn run_some(&self, data: Data, rows: &[usize], names: Option<Vec<String>>, watch: &dyn Watch) -> Result<Model> {
+        let labels = data.labels.map(|labels| labels.select(rows));
+        let weights = sample_weight::select(data.weights, rows);
+        let points = data.gather(rows)?;
+        let part = Data { source: &points, labels: labels.as_ref(), weights: weights.as_deref() };
+        let mut model = self.run_data(part, names, watch)?;
+        model.renumber(rows, data.source.n());
+        Ok(model)
+    }
+
+    /// The path of `l1`, `l21` or `elastic-net`: what they select at each of `shares` of the largest useful penalty, in
+    /// the order given. Each starts where the one before ended, its P included, so that all of them cost little more
+    /// than the last. A fit with `fraction` starts at the leading eigenvectors, and may end in another local minimum.
     ///
     /// ```
     /// use skpca::{Fit, Spec, toys};
@@ -66,13 +181,13 @@ impl Fit {
     /// # Ok::<(), skpca::Error>(())
     /// ```
     pub fn path(&self, points: &Points, shares: &[f64], watch: &dyn Watch) -> Result<Vec<Step>> {
-        let (plan, table) = Plan::with_table(self, points, None, None)?;
+        let (plan, table) = Plan::with_table(self, points, None, watch)?;
         method::steps(&self.method, &plan.task(table.base_kernel(), &table, None, watch), shares)
     }
 
-    /// Size against fidelity, for up to `most` points: the path of `expansion` (from as many points as components) or `greedy` (from one),
-    /// each model from the one before, so that all of them cost little more than the last. A fit with so many points does at least
-    /// about as well: it goes on where the path passes by.
+    /// Size against fidelity, for up to `most` points: the path of `expansion` (from as many points as components) or
+    /// `greedy` (from one), each model from the one before, so that all of them cost little more than the last. A fit
+    /// with so many points does at least about as well: it goes on where the path passes by.
     ///
     /// ```
     /// use skpca::{Fit, toys};
@@ -87,7 +202,7 @@ impl Fit {
         if most == 0 {
             return Err(Error::parameter("most", most, "a whole number from 1"));
         }
-        let (plan, table) = Plan::with_table(self, points, None, None)?;
+        let (plan, table) = Plan::with_table(self, points, None, watch)?;
         let task = plan.task(table.base_kernel(), &table, None, watch);
         task.refuse_target("a path")?;
         let path = plan.method.fidelities(&task, most.min(points.n()))?;
@@ -97,9 +212,29 @@ impl Fit {
     }
 }
 
+/// Numbers of the rows that count, where some do not.
+fn counting(Data { source, weights, .. }: Data) -> Result<Option<Vec<usize>>> {
+    let Some(weights) = weights else { return Ok(None) };
+    sample_weight::check(weights, source.n())?;
+    let rows: Vec<usize> = (0..weights.len()).filter(|&row| weights[row] > 0.0).collect();
+    if rows.is_empty() {
+        return Err(Error::parameter("sample_weight", "0 everywhere", "at least two rows that count"));
+    }
+    Ok((rows.len() < weights.len()).then_some(rows))
+}
+
 impl Plan {
     /// Fits a model to a table, with what others have made of it.
     pub(crate) fn run(&self, table: &Prepared, shared: Option<&Shared>, watch: &dyn Watch) -> Result<Model> {
+        let mut model = self.judged(table, shared, watch)?;
+        if let Some(rate) = self.fit.false_alarms {
+            calibrate((self, table), &mut model, rate, watch)?;
+        }
+        Ok(model)
+    }
+
+    /// The same, its threshold in-sample.
+    fn judged(&self, table: &Prepared, shared: Option<&Shared>, watch: &dyn Watch) -> Result<Model> {
         let columns = || table.rows.columns().clone();
         let task = self.task(table.base_kernel(), table, shared, watch);
         let solution = self.solve(&task)?;
@@ -115,36 +250,61 @@ impl Plan {
         self.assemble(&task, columns(), solution)
     }
 
+    /// A model for scores and features: how good it is, nobody asked.
+    pub(crate) fn run_unjudged(&self, table: &Prepared, watch: &dyn Watch) -> Result<Model> {
+        let TableKernel::Known(kernel) = &table.kernel else { return self.judged(table, None, watch) };
+        let mut task = self.task(kernel, table, None, watch);
+        task.judged = false;
+        let solution = self.solve(&task)?;
+        check_variance(&solution.expansion)?;
+        self.model(&task, table.rows.columns().clone(), solution, Judgement::default())
+    }
+
     /// What the method finds, under a kernel that is an inner product on these rows.
     fn solve(&self, task: &Task) -> Result<Solution> {
         check_definite(task)?;
-        self.method.fit(task)
+        if task.rows.in_memory() || !self.fit.holds_rows(task.n(), task.d())? {
+            return self.method.fit(task);
+        }
+        self.solve_on_sample(task, self.sample.min(task.n()))
     }
 
-    fn task<'a>(
+    pub(crate) fn task<'a>(
         &self,
         kernel: &'a Arc<dyn Kernel>,
         table: &'a Prepared,
         shared: Option<&'a Shared<'a>>,
         watch: &'a dyn Watch,
     ) -> Task<'a> {
-        let q = self.fit.components.unwrap_or(COMPONENTS).min(table.rows.n());
-        let mut task = Task::new(kernel, &table.rows, q, watch);
+        let n = table.rows.n();
+        let mut task = Task::new(kernel, &table.rows, self.fit.wanted(n), watch);
         (task.labels, task.shared) = (table.labels, shared);
-        (task.asked, task.target) = (self.fit.components.is_some(), self.fit.target);
+        (task.asked, task.target) = (self.fit.components.is_some(), self.target(n));
+        task.judged = self.fit.statistic == Statistic::Distance;
         (task.center, task.seed) = (self.center, self.fit.seed);
         task
     }
 
     /// The model of what the method found.
-    fn assemble(&self, task: &Task, columns: Columns, mut solution: Solution) -> Result<Model> {
+    pub(crate) fn assemble(&self, task: &Task, columns: Columns, mut solution: Solution) -> Result<Model> {
         let informed = solution.reference.take().map(|reference| task.with_reference(reference));
         let task = informed.as_ref().unwrap_or(task);
         check_variance(&solution.expansion)?;
         self.note_what_is_missing(task, &mut solution)?;
         let fidelity = self.fidelity(task, &mut solution)?;
+        let expansion = &solution.expansion;
+        let every_row = matches!(solution.support, Support::Rows(_)) && expansion.kept.len() == task.n();
+        let projected = dense::dot(&expansion.mu, &expansion.beta);
+        let mean_lost =
+            if task.center && !every_row { mean_lost(task, projected, expansion.residual_trace)? } else { 0.0 };
+        self.model(task, columns, solution, Judgement { fidelity, mean_lost })
+    }
+
+    /// The same, once it is known how good it is.
+    fn model(&self, task: &Task, columns: Columns, solution: Solution, judgement: Judgement) -> Result<Model> {
+        let Judgement { fidelity, mean_lost } = judgement;
         let Solution { method, support: chosen, expansion, density, mut report, .. } = solution;
-        let n = task.n();
+        let weight = task.rows.weight();
         report.chosen = chosen.len();
         report.residual_trace = share(expansion.residual_trace, expansion.trace);
         let projected = dense::dot(&expansion.mu, &expansion.beta);
@@ -156,15 +316,17 @@ impl Plan {
             }
             Support::Points(points) => (None, points.select(&expansion.kept)),
         };
-        let every_row = rows.as_ref().is_some_and(|rows| rows.len() == n);
-        let mean_lost =
-            if task.center && !every_row { mean_lost(task, projected, expansion.residual_trace)? } else { 0.0 };
         let basis = Basis::centred(task.kernel.clone(), support.clone(), expansion.mu.clone());
         let (mut coefficients, mut frame) = (expansion.coefficients, expansion.frame);
-        let sample = task.rows.gather(&self.scored_rows(task, &support))?;
+        let Part { points: sample, weights } = Part::of(task.rows, &self.scored_rows(task, &support))?;
         let scores = orient(&basis, &mut coefficients, &mut frame, (&expansion.mu, &expansion.beta), &sample)?;
+        // Where the mean is much longer than the deviations from it, the difference may be rounding alone.
+        let total_variance = (expansion.trace / weight - projected).max(expansion.captured / weight);
+        let noise = self.noise(task, frame.is_none(), total_variance)?;
+        let quantile = self.fit.false_alarms.map_or(self.fit.quantile, |rate| 1.0 - rate);
         let parts = Parts {
             method,
+            noise,
             kernel: task.kernel.spec(),
             columns,
             support,
@@ -172,23 +334,28 @@ impl Plan {
             coefficients,
             frame,
             density,
-            captured: expansion.captured / n as f64,
+            captured: expansion.captured / weight,
             mu: expansion.mu,
             beta: expansion.beta,
-            variances: expansion.values.iter().map(|v| v / n as f64).collect(),
+            variances: expansion.values.iter().map(|v| v / weight).collect(),
             center: task.center,
-            n,
-            // Where the mean is much longer than the deviations from it, the difference may be rounding alone.
-            total_variance: (expansion.trace / n as f64 - projected).max(expansion.captured / n as f64),
+            n: task.n(),
+            total_variance,
             mean_lost,
             fidelity,
             seed: self.fit.seed,
-            scores: Scores::new(scores, self.fit.quantile),
+            scores: Scores::weighted(scores, weights.as_deref(), quantile),
             report,
             request: Some(Request { fit: self.fit.clone(), words: serde_json::Map::new() }),
+            learned: None,
         };
         parts.check()?;
-        Ok(Model::packed(basis, parts))
+        let mut model = Model::packed(basis, parts);
+        if noise > 0.0 {
+            let scores = model.finite_scores_of_scaled(&sample)?;
+            model.calibrated(Scores::weighted(scores, weights.as_deref(), quantile));
+        }
+        Ok(model)
     }
 
     /// Notes what was asked for and not found.
@@ -211,10 +378,28 @@ impl Plan {
         Ok(())
     }
 
+    /// What the statistic weighs against the variances of components.
+    fn noise(&self, task: &Task, uncorrelated: bool, total: f64) -> Result<f64> {
+        match (self.fit.statistic, uncorrelated) {
+            (Statistic::Distance, _) => Ok(0.0),
+            (Statistic::Mahalanobis, true) => Ok(model::noise(task.kernel.as_ref()) * total),
+            (Statistic::Mahalanobis, false) => {
+                Err(Error::parameter("statistic", "mahalanobis", "uncorrelated components: refit=true"))
+            }
+        }
+    }
+
     /// The fidelity, its interval where it is an estimate, and a note where it is not what was asked for.
     fn fidelity(&self, task: &Task, solution: &mut Solution) -> Result<f64> {
         let Solution { support, expansion, fidelity: stated, report, .. } = solution;
         let every_row = expansion.kept.len() == task.n();
+        if !task.judged && stated.is_none() {
+            // No more than all variance can be captured.
+            let total = expansion.trace - task.rows.weight() * dense::dot(&expansion.mu, &expansion.beta);
+            let least = share(expansion.captured, total.max(expansion.captured));
+            report.fidelity_interval = Some([least, 1.0]);
+            return Ok(least);
+        }
         if stated.is_none() && (!every_row || expansion.frame.is_some()) {
             let points = || support.points(task.rows);
             report.fidelity_interval = task.reference()?.interval(task.kernel, task.rows, points, expansion)?;
@@ -238,6 +423,13 @@ impl Plan {
         let scored = SCORED.min(SCORED_WORK / (support.n() * (support.d() + 20))).max(1000);
         Random::new(self.fit.seed, Stream::Scored).sample(task.n(), scored)
     }
+}
+
+/// How near a model is to exact kernel PCA: its [`Parts`] have the words.
+#[derive(Default)]
+struct Judgement {
+    fidelity: f64,
+    mean_lost: f64,
 }
 
 /// Refuses a solution without components.
@@ -271,14 +463,14 @@ const DEFINITE_ROWS: usize = 1000;
 /// An eigenvalue this far below zero, as a share of the largest, is not rounding.
 const NEGATIVE: f64 = 1e-8;
 
-/// Refuses a kernel that has a negative eigenvalue on these rows, or on a sample of them. Methods see the rows that they
-/// choose, and might not notice.
+/// Refuses a kernel that has a negative eigenvalue on these rows, or on a sample of them. Methods see the rows that
+/// they choose, and might not notice.
 fn check_definite(task: &Task) -> Result<()> {
     let Task { kernel, rows, seed, watch, .. } = *task;
     if kernel.positive_semidefinite() {
         return Ok(());
     }
-    let trace = trace(kernel, rows, watch)?;
+    let trace = trace(kernel, Weighted::of(rows), watch)?;
     let sample = rows.gather(&Random::new(seed, Stream::Definite).sample(rows.n(), DEFINITE_ROWS))?;
     let values = dense::eigen(gram(kernel, &sample).as_ref())?.0;
     let (largest, lowest) = (values[0], values[values.len() - 1]);
@@ -297,20 +489,26 @@ fn share(part: f64, whole: f64) -> f64 {
 fn mean_lost(task: &Task, projected: f64, residual_trace: f64) -> Result<f64> {
     let n = task.n();
     if n > EXACT_MEAN {
-        return Ok(residual_trace / n as f64);
+        return Ok(residual_trace / task.rows.weight());
     }
     let mean_norm = match task.known_mean_norm() {
         Some(known) => known,
-        None => mean_norm(task.kernel, &task.rows.gather(&(0..n).collect::<Vec<_>>())?),
+        None => mean_norm(task.kernel, &Part::of(task.rows, &(0..n).collect::<Vec<_>>())?),
     };
     Ok((mean_norm - projected).max(0.0))
 }
 
-/// `‖φ̄‖² = (1/n²) Σ_ij k(x_i, x_j)`
-fn mean_norm(kernel: &Arc<dyn Kernel>, points: &Points) -> f64 {
-    let n = points.n();
-    let shares = faer::Mat::from_fn(n, 1, |_, _| 1.0 / n as f64);
-    Symmetric::new(kernel, points, false).product(shares.as_ref(), Precision::Double).sum() / n as f64
+/// `‖φ̄‖² = Σ_ij ω_i ω_j k(x_i, x_j)`, with ω = 1/n, or w / Σ w of rows that count differently.
+fn mean_norm(kernel: &Arc<dyn Kernel>, Part { points, weights }: &Part) -> f64 {
+    let total = sample_weight::total(weights.as_deref(), points.n());
+    let share = |i: usize| weights.as_ref().map_or(1.0, |weights| weights[i]) / total;
+    let shares: Vec<f64> = (0..points.n()).map(share).collect();
+    let column = MatRef::from_column_major_slice(&shares, shares.len(), 1);
+    let means = Symmetric::new(kernel, points, false).product(column, Precision::Double);
+    match weights {
+        None => means.sum() / total,
+        Some(_) => means.col(0).iter().zip(&shares).map(|(mean, share)| mean * share).sum(),
+    }
 }
 
 #[cfg(test)]
@@ -327,13 +525,19 @@ mod tests {
     #[test]
     fn a_fit_builds_once_and_looks_at_its_numbers_once() {
         let points = toys::clusters(0);
+        let classes = Labels::new((0..points.n()).map(|i| i / 30)).unwrap();
         let looked_at = |points: &Points| points.n() * points.d();
-        for entry in method::METHODS.iter().filter(|entry| !entry.capabilities.labelled) {
+        for entry in method::METHODS {
+            let labels = entry.capabilities.labelled.then_some(&classes);
             for scaling in [Scaling::Standard, Scaling::None] {
-                let fit = Fit { method: Spec::new(entry.name), components: Some(2), scaling, ..Fit::default() };
+                let (method, kernel) = (Spec::new(entry.name), entry.kernel());
+                let fit = Fit { method, kernel, components: Some(2), scaling, ..Fit::default() };
                 let (_, counts) = counted(|| {
                     let table = Points::new(points.d(), points.values()).unwrap();
-                    fit.run(&table, None, &()).unwrap()
+                    match labels {
+                        Some(labels) => fit.run_labelled(&table, labels, None, &()).unwrap(),
+                        None => fit.run(&table, None, &()).unwrap(),
+                    }
                 });
                 let Counts { methods, kernels, numbers } = counts;
                 assert_eq!((methods, kernels), (1, 1), "{}", entry.name);

@@ -10,7 +10,7 @@ use faer::{Mat, MatRef};
 
 use crate::gram::{Arithmetic, Basis};
 use crate::points::Points;
-use crate::simd::{Instructions, Tiles};
+use skpca_simd::{Instructions, Tiles};
 
 /// Rows at a time: a panel of them stays in the first cache.
 const STRIP: usize = 240;
@@ -32,41 +32,51 @@ pub(crate) struct Scatter<E = f64> {
 impl<E: Arithmetic> Scatter<E> {
     pub(crate) fn new(m: usize, instructions: Instructions) -> Scatter<E> {
         let tiles = E::tiles(instructions);
-        let (panels, others) = (m.div_ceil(tiles.rows), m.div_ceil(tiles.points));
+        let (panels, others) = (m.div_ceil(tiles.rows()), m.div_ceil(tiles.points()));
         let mut starts = vec![0];
         for b in 0..others {
-            starts.push(starts[b] + (panels - b * tiles.points / tiles.rows) * tiles.rows * tiles.points);
+            starts.push(starts[b] + (panels - b * tiles.points() / tiles.rows()) * tiles.rows() * tiles.points());
         }
         Scatter {
             m,
             tiles,
             sums: vec![0.0; starts[others]],
             starts,
-            totals: vec![0.0; panels * tiles.rows],
-            lanes: vec![E::default(); panels * tiles.rows * STRIP],
-            other: vec![E::default(); others * tiles.points * STRIP],
+            totals: vec![0.0; panels * tiles.rows()],
+            lanes: vec![E::default(); panels * tiles.rows() * STRIP],
+            other: vec![E::default(); others * tiles.points() * STRIP],
         }
     }
 
-    /// Adds the rows `k_z(x) − shift`.
-    pub(crate) fn add_kernel(&mut self, basis: &Basis, x: &Points, shift: f64) {
+    /// Adds the rows `k_z(x) − shift`, each as often as its weight says.
+    pub(crate) fn add_kernel(&mut self, basis: &Basis, x: &Points, shift: f64, weights: Option<&[f64]>) {
         for start in (0..x.n()).step_by(STRIP) {
             let part = x.slice(start..(start + STRIP).min(x.n())).into_owned();
             let rows = part.n();
             let part = Basis::centred(basis.kernel().clone(), part, vec![shift; rows]);
+            let roots = roots::<E>(weights.map(|weights| &weights[start..start + rows]));
             part.panels(basis.points(), |panel, first, values: &[E]| {
-                let count = values.len().min((rows - first) * self.tiles.rows);
-                let to = (panel * rows + first) * self.tiles.rows;
-                self.lanes[to..to + count].copy_from_slice(&values[..count]);
+                let count = values.len().min((rows - first) * self.tiles.rows());
+                let to = (panel * rows + first) * self.tiles.rows();
+                let lanes = &mut self.lanes[to..to + count];
+                lanes.copy_from_slice(&values[..count]);
+                if weights.is_some() {
+                    multiply(lanes, self.tiles.rows(), &roots[first..]);
+                }
                 self.copy(panel, rows);
             });
-            self.add_lanes(rows);
+            self.add_lanes(rows, &roots);
         }
     }
 
     /// Adds the rows of `k`.
     pub(crate) fn add_rows(&mut self, k: MatRef<f64>) {
-        let width = self.tiles.rows;
+        self.add_weighted_rows(k, None);
+    }
+
+    /// Adds the rows of `k`, each as often as its weight says.
+    pub(crate) fn add_weighted_rows(&mut self, k: MatRef<f64>, weights: Option<&[f64]>) {
+        let width = self.tiles.rows();
         for start in (0..k.nrows()).step_by(STRIP) {
             let part = k.subrows(start, STRIP.min(k.nrows() - start));
             let rows = part.nrows();
@@ -74,14 +84,21 @@ impl<E: Arithmetic> Scatter<E> {
                 let to = &mut self.lanes[j / width * rows * width + j % width..];
                 to.iter_mut().step_by(width).zip(part.col(j).iter()).for_each(|(to, v)| *to = E::from_f64(*v));
             }
-            (0..self.m.div_ceil(width)).for_each(|a| self.copy(a, rows));
-            self.add_lanes(rows);
+            let roots = roots::<E>(weights.map(|weights| &weights[start..start + rows]));
+            for a in 0..self.m.div_ceil(width) {
+                if weights.is_some() {
+                    multiply(&mut self.lanes[a * rows * width..][..rows * width], width, &roots);
+                }
+                self.copy(a, rows);
+            }
+            self.add_lanes(rows, &roots);
         }
     }
 
-    /// Adds the first `rows` rows of values `[panel][row][lane]`, `padded` rows to a panel.
-    pub(crate) fn add_panels(&mut self, values: &[E], rows: usize, padded: usize) {
-        let height = self.tiles.rows;
+    /// Adds the first `rows` rows of values `[panel][row][lane]`, `padded` rows to a panel. Where rows count
+    /// differently, the values are multiplied by the `roots` of their weights already.
+    pub(crate) fn add_panels(&mut self, values: &[E], rows: usize, padded: usize, roots: Option<&[f64]>) {
+        let height = self.tiles.rows();
         for start in (0..rows).step_by(STRIP) {
             let count = STRIP.min(rows - start);
             for (a, panel) in values.chunks_exact(padded * height).enumerate() {
@@ -89,15 +106,18 @@ impl<E: Arithmetic> Scatter<E> {
                 self.lanes[a * count * height..][..count * height].copy_from_slice(from);
                 self.copy(a, count);
             }
-            self.add_lanes(count);
+            let mut of = [E::from_f64(1.0); STRIP];
+            of.iter_mut()
+                .zip(roots.map_or(&[][..], |roots| &roots[start..]))
+                .for_each(|(to, root)| *to = E::from_f64(*root));
+            self.add_lanes(count, &of);
         }
     }
 
-    /// Adds what stands in `lanes`.
-    fn add_lanes(&mut self, rows: usize) {
-        let (width, height) = (self.tiles.points, self.tiles.rows);
+    /// Adds what stands in `lanes`: rows times the roots of their weights.
+    fn add_lanes(&mut self, rows: usize, roots: &[E; STRIP]) {
+        let (width, height) = (self.tiles.points(), self.tiles.rows());
         let panels = self.m.div_ceil(height);
-        let ones = [E::from_f64(1.0); STRIP];
         let mut part = vec![E::default(); width * height];
         for first in (0..panels).step_by(TOGETHER) {
             let last = (first + TOGETHER).min(panels);
@@ -113,13 +133,13 @@ impl<E: Arithmetic> Scatter<E> {
         }
         for (a, totals) in self.totals.chunks_exact_mut(height).enumerate() {
             let lanes = &self.lanes[a * rows * height..][..rows * height];
-            E::add_product(&self.tiles, 1, lanes, &ones[..rows], &mut part, totals);
+            E::add_product(&self.tiles, 1, lanes, &roots[..rows], &mut part, totals);
         }
     }
 
     /// Copies panel `a` of the lanes to the other side, while it is in the first cache.
     fn copy(&mut self, a: usize, rows: usize) {
-        let (width, height) = (self.tiles.points, self.tiles.rows);
+        let (width, height) = (self.tiles.points(), self.tiles.rows());
         let lanes = &self.lanes[a * rows * height..][..rows * height];
         let mut j = a * height;
         while j < ((a + 1) * height).min(self.m) {
@@ -147,16 +167,41 @@ impl<E: Arithmetic> Scatter<E> {
         self.totals.iter_mut().zip(&other.totals).for_each(|(a, b)| *a += b);
     }
 
+    /// Becomes the sum with this lower triangle, column after column, and these totals.
+    pub(crate) fn set(&mut self, triangle: &[f64], totals: &[f64]) {
+        let pairs = (0..self.m).flat_map(|j| (j..self.m).map(move |i| (i, j)));
+        for ((i, j), value) in pairs.zip(triangle) {
+            let place = self.place(i, j);
+            self.sums[place] = *value;
+        }
+        self.totals[..self.m].copy_from_slice(totals);
+    }
+
+    /// Where the sum of points i ≥ j stands.
+    fn place(&self, i: usize, j: usize) -> usize {
+        let (width, height) = (self.tiles.points(), self.tiles.rows());
+        let (a, b) = (i / height, j / width);
+        self.starts[b] + (a - b * width / height) * width * height + j % width * height + i % height
+    }
+
     /// The whole of `C`, and `Σ_r k_r`.
     pub(crate) fn into_parts(self) -> (Mat<f64>, Vec<f64>) {
-        let (width, height) = (self.tiles.points, self.tiles.rows);
-        let value = |i: usize, j: usize| {
-            let (a, b) = (i / height, j / width);
-            let tile = self.starts[b] + (a - b * width / height) * width * height;
-            self.sums[tile + j % width * height + i % height]
-        };
-        let c = Mat::from_fn(self.m, self.m, |i, j| value(i.max(j), i.min(j)));
+        let c = Mat::from_fn(self.m, self.m, |i, j| self.sums[self.place(i.max(j), i.min(j))]);
         (c, self.totals[..self.m].to_vec())
+    }
+}
+
+/// The roots of the weights of a strip of rows, one each where there are none.
+fn roots<E: Arithmetic>(weights: Option<&[f64]>) -> [E; STRIP] {
+    let mut roots = [E::from_f64(1.0); STRIP];
+    roots.iter_mut().zip(weights.unwrap_or_default()).for_each(|(root, weight)| *root = E::from_f64(weight.sqrt()));
+    roots
+}
+
+/// Each row of `width` lanes times its root.
+fn multiply<E: Arithmetic>(lanes: &mut [E], width: usize, roots: &[E]) {
+    for (lanes, root) in lanes.chunks_exact_mut(width).zip(roots) {
+        lanes.iter_mut().for_each(|v| *v = E::from_f64(v.to_f64() * root.to_f64()));
     }
 }
 
@@ -188,7 +233,7 @@ mod tests {
                 let k = Mat::from_fn(n, m, |r, i| kernel.eval(x.row(r), z.row(i)) - shift);
                 let (mut by_kernel, mut by_rows) =
                     (Scatter::<E>::new(m, kernel.instructions()), Scatter::<E>::new(m, kernel.instructions()));
-                by_kernel.add_kernel(&Basis::new(kernel.clone(), z.clone()), &x, shift);
+                by_kernel.add_kernel(&Basis::new(kernel.clone(), z.clone()), &x, shift, None);
                 by_rows.add_rows(k.as_ref());
                 for (c, totals) in [by_kernel.into_parts(), by_rows.into_parts()] {
                     for i in 0..m {

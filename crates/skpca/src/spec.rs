@@ -15,6 +15,11 @@ use crate::parameter::{Domain, Parameter, numbers};
 const AS_DECLARED: &str = "a value as declared";
 const DEFAULT: &str = "a default is declared";
 
+/// Lists of more numbers are written by their length …
+const WRITTEN_OUT: usize = 64;
+/// … and briefly those of more characters.
+const BRIEFLY: usize = 64;
+
 /// `name` and its fields.
 ///
 /// ```
@@ -90,22 +95,46 @@ impl FromStr for Spec {
 impl fmt::Display for Spec {
     /// The command-line spelling.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{}", self.name)?;
+        self.written(f, |list| list.len() <= WRITTEN_OUT)
+    }
+}
+
+impl Spec {
+    /// The command-line spelling, but for long lists, of which the length is enough to know: a learned kernel has some.
+    pub fn brief(&self) -> String {
+        let mut text = String::new();
+        self.written(&mut text, |list| between_colons(list).len() <= BRIEFLY).expect("a string takes any text");
+        text
+    }
+
+    /// Name and fields, lists that are not `short` by their length.
+    fn written(&self, to: &mut impl fmt::Write, short: impl Fn(&[Value]) -> bool) -> fmt::Result {
+        write!(to, "{}", self.name)?;
         for (key, value) in &self.fields {
             match value {
-                Value::String(text) => write!(f, ",{key}={text}")?,
+                Value::String(text) => write!(to, ",{key}={text}")?,
+                Value::Array(list) if short(list) => write!(to, ",{key}={}", between_colons(list))?,
                 // No command line has these: they come from files and JSON.
-                Value::Array(list) => write!(f, ",{key}=({} numbers)", list.len())?,
-                other => write!(f, ",{key}={other}")?,
+                Value::Array(list) => write!(to, ",{key}=({} numbers)", list.len())?,
+                other => write!(to, ",{key}={other}")?,
             }
         }
         Ok(())
     }
 }
 
-/// The fields of a spec on their way into an entry of a registry, read by what the entry declares: a field that it reads and does
-/// not declare, or declares otherwise, is a mistake in the program.
-pub(crate) struct Fields {
+/// `0.1:0.2`, as command lines spell lists.
+fn between_colons(list: &[Value]) -> String {
+    list.iter().map(Value::to_string).collect::<Vec<_>>().join(":")
+}
+
+/// The fields of a spec on their way into an entry of a registry, read by what the entry declares.
+///
+/// # Panics
+///
+/// A field that an entry reads and does not declare, or declares otherwise, is a mistake in the program: reading it
+/// panics.
+pub struct Fields {
     left: BTreeMap<String, Value>,
     declared: &'static [Parameter],
     pub(crate) known: Vec<&'static str>,
@@ -122,7 +151,7 @@ impl Fields {
     }
 
     /// The value given, or the default.
-    pub(crate) fn value(&mut self, name: &str) -> Result<Option<Value>> {
+    pub fn value(&mut self, name: &str) -> Result<Option<Value>> {
         let declared = self.declared.iter().find(|parameter| parameter.name == name);
         let parameter = declared.unwrap_or_else(|| panic!("{name} is read and not declared"));
         self.know(parameter.name);
@@ -134,7 +163,7 @@ impl Fields {
     }
 
     /// Whether a field was given; from then on it is known.
-    pub(crate) fn is_given(&mut self, name: &'static str) -> bool {
+    pub fn is_given(&mut self, name: &'static str) -> bool {
         self.know(name);
         self.left.contains_key(name)
     }
@@ -146,27 +175,27 @@ impl Fields {
     }
 
     /// A number, if there is one.
-    pub(crate) fn optional_number(&mut self, name: &str) -> Result<Option<f64>> {
+    pub fn optional_number(&mut self, name: &str) -> Result<Option<f64>> {
         Ok(self.value(name)?.map(|value| value.as_f64().expect(AS_DECLARED)))
     }
 
     /// A number with a default.
-    pub(crate) fn number(&mut self, name: &str) -> Result<f64> {
+    pub fn number(&mut self, name: &str) -> Result<f64> {
         Ok(self.optional_number(name)?.expect(DEFAULT))
     }
 
     /// A whole number, if there is one.
-    pub(crate) fn optional_count(&mut self, name: &str) -> Result<Option<usize>> {
+    pub fn optional_count(&mut self, name: &str) -> Result<Option<usize>> {
         Ok(self.optional_number(name)?.map(|v| v as usize))
     }
 
     /// A whole number with a default.
-    pub(crate) fn count(&mut self, name: &str) -> Result<usize> {
+    pub fn count(&mut self, name: &str) -> Result<usize> {
         Ok(self.optional_count(name)?.expect(DEFAULT))
     }
 
     /// One of the words declared.
-    pub(crate) fn choice(&mut self, name: &str) -> Result<&'static str> {
+    pub fn choice(&mut self, name: &str) -> Result<&'static str> {
         let value = self.value(name)?.expect(DEFAULT);
         let declared = self.declared.iter().find(|parameter| parameter.name == name);
         let Some(Domain::Choice(words)) = declared.map(|parameter| parameter.domain) else { panic!("{AS_DECLARED}") };
@@ -174,12 +203,12 @@ impl Fields {
     }
 
     /// true or false.
-    pub(crate) fn boolean(&mut self, name: &str) -> Result<bool> {
+    pub fn boolean(&mut self, name: &str) -> Result<bool> {
         Ok(self.value(name)?.expect(DEFAULT).as_bool().expect(AS_DECLARED))
     }
 
     /// One number or several, if there are any.
-    pub(crate) fn optional_numbers(&mut self, name: &str) -> Result<Option<Vec<f64>>> {
+    pub fn optional_numbers(&mut self, name: &str) -> Result<Option<Vec<f64>>> {
         Ok(self.value(name)?.map(|value| numbers(&value).expect(AS_DECLARED)))
     }
 
@@ -217,5 +246,10 @@ mod tests {
     fn display_is_read_back() {
         let spec: Spec = "polynomial,degree=3,gamma=scale".parse().unwrap();
         assert_eq!(spec.to_string().parse::<Spec>().unwrap(), spec);
+        let penalties = Spec::new("l1").with("penalty", vec![0.1, 0.25, 3.0]);
+        assert_eq!(penalties.to_string(), "l1,penalty=0.1:0.25:3.0");
+        assert_eq!(penalties.brief(), penalties.to_string(), "few numbers say more than their count");
+        assert_eq!(Spec::new("l1").with("penalty", vec![0.1; 20]).brief(), "l1,penalty=(20 numbers)");
+        assert_eq!(Spec::new("l1").with("penalty", vec![0.1; 65]).to_string(), "l1,penalty=(65 numbers)");
     }
 }

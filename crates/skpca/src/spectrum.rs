@@ -4,7 +4,6 @@
 //! C b = λ K_zz b,  bᵀ K_zz b = 1,      C = Σ_j (k_z(x_j) − μ)(k_z(x_j) − μ)ᵀ,  μ = (1/n) Σ_j k_z(x_j)
 //! ```
 
-use std::marker::PhantomData;
 use std::sync::Arc;
 
 use faer::{Mat, MatRef};
@@ -12,30 +11,26 @@ use faer::{Mat, MatRef};
 use crate::dense;
 use crate::eigen::{Accuracy, top};
 use crate::error::{Error, Result};
-use crate::factor::{Factor, Stop};
-use crate::gram::{Arithmetic, Basis};
-use crate::kernel::{Form, Kernel};
-use crate::kernel_matrix::{gram, trace};
-use crate::moments::Moments;
+use crate::kernel::Kernel;
 use crate::points::Points;
-use crate::random::{Random, Stream};
-use crate::rows::{Pass, Rows, fold};
-use crate::scatter::Scatter;
+use crate::rows::{Rows, Weighted};
+use crate::skeleton::{SINGLE_ROWS, Skeleton};
+use crate::sums::Sums;
+use crate::table_moments::TableMoments;
 use crate::watch::{Watch, check};
 
-/// Rows among which independent ones are looked for first.
-pub(crate) const SPANNING: usize = 4000;
+/// Fewer rows will do for 32 bits where spans are only compared with each other.
+const ROUGH: usize = 1000;
 /// A component shorter than this share of its terms is rounding.
 const EMPTY: f64 = 1e-12;
 /// Components are orthonormal to this …
 const ORTHONORMAL: f64 = 1e-8;
 /// … and kernel values to about this. What both say of `Σ a_i² k(z_i, z_i)` is in [`resolved`].
 const KERNEL_ROUNDING: f64 = 8.0 * f64::EPSILON;
-/// Exponents of a Gaussian that are still differences of squares.
-const FARTHEST: f64 = 1e6;
 /// A point is apart from others if this share of its squared length is outside their span.
 const APART: f64 = KERNEL_ROUNDING / ORTHONORMAL;
-/// A residual trace this far below zero (as a share of the trace) is not rounding: the kernel is not positive semi-definite.
+/// A residual trace this far below zero (as a share of the trace) is not rounding: the kernel is not positive
+/// semi-definite.
 const NEGATIVE: f64 = 1e-7;
 
 /// Everything a model needs to know of components in the span of a support.
@@ -73,94 +68,55 @@ pub(crate) fn roughly_captured(
     Ok(top(&span.c, q, accuracy, 0, watch)?.values.iter().sum())
 }
 
-/// Independent points of a support and the Cholesky factor of their kernel matrix: all that is known of a span before any
-/// other row is looked at.
-pub(crate) struct Skeleton {
-    kept: Vec<usize>,
-    basis: Basis,
-    l: Mat<f64>,
-    /// Of the kernel matrix.
-    condition: f64,
-    /// What the rounding of each point's kernel values is a share of.
-    units: Vec<f64>,
-}
-
 impl Skeleton {
-    pub(crate) fn new(kernel: &Arc<dyn Kernel>, support: &Points<'static>, watch: &dyn Watch) -> Result<Skeleton> {
-        let (kept, l) = independent(kernel, support, watch)?;
-        let basis = Basis::new(kernel.clone(), support.select(&kept));
-        let units = units(&basis, l.as_ref());
-        Ok(Skeleton { kept, basis, condition: condition(l.as_ref()), l, units })
-    }
-
     /// The span over all rows; where there are `single` of them, 32 bits may do for the sum.
     pub(crate) fn span(&self, rows: &dyn Rows, center: bool, single: usize, watch: &dyn Watch) -> Result<Span> {
-        let Skeleton { kept, basis, l, condition, units } = self;
-        let m = kept.len();
-        let trace = trace(basis.kernel(), rows, watch)?;
-        let n = rows.n() as f64;
-        let whiten = f64::EPSILON * condition > LOSS;
-        let single = !whiten && rows.n() >= single && self.single_is_enough();
-        let shift = common_value(l.as_ref());
-        let (mut c, sums) = match (whiten, single) {
-            (true, _) => covariance::<f64>(basis, rows, Terms::Whitened(l.as_ref(), shift), watch),
-            (false, true) => covariance::<f32>(basis, rows, Terms::Plain(shift), watch),
-            (false, false) => covariance::<f64>(basis, rows, Terms::Plain(shift), watch),
-        }?;
-        let mut mean = Mat::from_fn(m, 1, |i, _| sums[i] / n);
+        self.span_of(&self.sums(Weighted::of(rows), single, watch)?, center, watch)
+    }
+
+    /// The span over the rows of which the sums are known.
+    pub(crate) fn span_of(&self, sums: &Sums, center: bool, watch: &dyn Watch) -> Result<Span> {
+        let (l, n) = (self.l.as_ref(), sums.weight);
+        let mut c = sums.squares.clone();
+        let mut mean = Mat::from_fn(self.m(), 1, |i, _| sums.sums[i] / n);
         subtract_outer(&mut c, n, &mean);
         // Back to the mean of k_z itself, in the coordinates of the span.
-        let mut shift = Mat::from_fn(m, 1, |_, _| shift);
-        dense::solve_lower(l.as_ref(), shift.as_mut());
-        if !whiten {
-            dense::large_whiten(l.as_ref(), &mut c, |done| check(watch, "covariance", done))?;
-            dense::solve_lower(l.as_ref(), mean.as_mut());
+        let mut shift = Mat::from_fn(self.m(), 1, |_, _| self.shift);
+        dense::solve_lower(l, shift.as_mut());
+        if !self.whitens {
+            dense::large_whiten(l, &mut c, |done| check(watch, "covariance", done))?;
+            dense::solve_lower(l, mean.as_mut());
         }
         mean += shift;
-        let residual_trace = trace - dense::trace(&c) - n * mean.squared_norm_l2();
-        let rounding = NEGATIVE.max(10.0 * f64::EPSILON * condition);
-        if residual_trace < -rounding * trace && !basis.kernel().positive_semidefinite() {
+        let residual_trace = sums.trace - dense::trace(&c) - n * mean.squared_norm_l2();
+        let rounding = NEGATIVE.max(10.0 * f64::EPSILON * self.condition);
+        if residual_trace < -rounding * sums.trace && !self.kernel().positive_semidefinite() {
             // No projection is longer than what is projected.
-            return Err(Error::NotPositive { kernel: basis.kernel().spec().name, value: residual_trace });
+            return Err(Error::NotPositive { kernel: self.kernel().spec().name, value: residual_trace });
         }
-        let residual_trace = residual_trace.max(0.0);
         if !center {
             subtract_outer(&mut c, -n, &mean);
             mean.fill(0.0);
         }
-        dense::mirror(&mut c);
-        let (kept, l, units) = (kept.clone(), l.clone(), units.clone());
-        Ok(Span { kept, l, units, c, mean, residual_trace, trace, n: rows.n() })
+        Ok(self.spanned(c, mean, residual_trace, (sums.trace, n)))
     }
 
     /// The span over the rows of a table with these moments, where the kernel is linear.
-    pub(crate) fn linear_span(&self, moments: &Moments) -> Span {
-        let Skeleton { kept, l, units, .. } = self;
+    pub(crate) fn linear_span(&self, moments: &TableMoments) -> Span {
         let axes = self.axes();
         let c = dense::product(axes.as_ref(), dense::product(moments.scatter.as_ref(), axes.transpose()).as_ref());
         let mean = MatRef::from_column_major_slice(&moments.mean, moments.mean.len(), 1);
         let mean = dense::product(axes.as_ref(), mean);
-        let held = dense::trace(&c) + moments.n as f64 * mean.squared_norm_l2();
-        let residual_trace = (moments.trace - held).max(0.0);
-        let (trace, n) = (moments.trace, moments.n);
-        let (kept, l, units) = (kept.clone(), l.clone(), units.clone());
-        let mut span = Span { kept, l, units, c, mean, residual_trace, trace, n };
-        dense::mirror(&mut span.c);
-        span
+        let n = moments.weight;
+        let held = dense::trace(&c) + n * mean.squared_norm_l2();
+        self.spanned(c, mean, moments.trace - held, (moments.trace, n))
     }
 
-    /// `L⁻¹ Z`: where the kernel is linear, orthonormal rows that span those of the points kept.
-    pub(crate) fn axes(&self) -> Mat<f64> {
-        let z = self.basis.points();
-        let mut axes = MatRef::from_row_major_slice(z.values(), z.n(), z.d()).to_owned();
-        dense::solve_lower(self.l.as_ref(), axes.as_mut());
-        axes
-    }
-
-    /// Whether 32 bits are enough for `Σ k kᵀ`: values between −1 and 1, points that are well apart.
-    fn single_is_enough(&self) -> bool {
-        let many = self.kept.len() >= SINGLE_POINTS;
-        self.basis.kernel().bounded() && many && self.condition <= SINGLE_CONDITION
+    /// The span with scatter `c` and `mean` in its coordinates.
+    fn spanned(&self, mut c: Mat<f64>, mean: Mat<f64>, residual_trace: f64, (trace, weight): (f64, f64)) -> Span {
+        dense::mirror(&mut c);
+        let (kept, l, units) = (self.kept.clone(), self.l.clone(), self.units.clone());
+        Span { kept, l, units, c, mean, residual_trace: residual_trace.max(0.0), trace, weight }
     }
 }
 
@@ -177,8 +133,8 @@ pub(crate) struct Span {
     mean: Mat<f64>,
     residual_trace: f64,
     trace: f64,
-    /// Rows that were summed.
-    n: usize,
+    /// What the rows that were summed weigh.
+    weight: f64,
 }
 
 impl Span {
@@ -232,6 +188,11 @@ impl Span {
         &self.kept
     }
 
+    /// What the span does not hold of the rows.
+    pub(crate) fn residual_trace(&self) -> f64 {
+        self.residual_trace
+    }
+
     /// `L⁻¹ C L⁻ᵀ`: the scatter of the rows.
     pub(crate) fn scatter(&self) -> &Mat<f64> {
         &self.c
@@ -278,8 +239,8 @@ impl Span {
         Ok(self.expansion(a, Some(frame), values, captured))
     }
 
-    /// The span of those points that are well apart, and the matrix that takes coordinates of this span to those of that
-    /// one. Nothing where all of them are.
+    /// The span of those points that are well apart, and the matrix that takes coordinates of this span to those of
+    /// that one. Nothing where all of them are.
     fn apart(&self) -> Option<(Span, Mat<f64>)> {
         let (apart, q) = dense::independent_rows(self.l.as_ref(), APART);
         if apart.len() == self.kept.len() {
@@ -288,7 +249,7 @@ impl Span {
         let c = dense::product(q.as_ref(), dense::product(self.c.as_ref(), q.transpose()).as_ref());
         let mean = dense::product(q.as_ref(), self.mean.as_ref());
         let lost = dense::trace(&self.c) - dense::trace(&c)
-            + self.n as f64 * (self.mean.squared_norm_l2() - mean.squared_norm_l2());
+            + self.weight * (self.mean.squared_norm_l2() - mean.squared_norm_l2());
         let l = Mat::from_fn(apart.len(), self.l.ncols(), |i, j| self.l[(apart[i], j)]);
         let mut l = dense::product(l.as_ref(), q.transpose());
         (0..l.ncols()).for_each(|j| l.col_mut(j).subrows_mut(0, j).fill(0.0));
@@ -327,101 +288,13 @@ impl Span {
     }
 }
 
-/// `k(z, z)` of each point; more where it is far from the others for a Gaussian, whose exponents are differences of squares.
-fn units(basis: &Basis, l: MatRef<f64>) -> Vec<f64> {
-    let points = basis.points();
-    let centre = points.mean();
-    let far = |z: &[f64]| match basis.kernel().form() {
-        Form::Gaussian { gamma } => gamma * z.iter().zip(&centre).map(|(z, c)| (z - c) * (z - c)).sum::<f64>(),
-        _ => 0.0,
-    };
-    // Farther out the definition takes over.
-    let unit = |(i, z): (usize, &[f64])| l.row(i).squared_norm_l2() * (1.0 + far(z).min(FARTHEST) / 4.0);
-    points.rows().enumerate().map(unit).collect()
-}
-
 /// The components, of unit norm with coefficients `a`, whose norm is more than rounding. Kernel values are known to
-/// some `ε k`, and products of components therefore to `ε Σ a_i² k(z_i, z_i)`: where points nearly depend on each other,
-/// large coefficients cancel. `units` are the `k(z_i, z_i)`, or more.
+/// some `ε k`, and products of components therefore to `ε Σ a_i² k(z_i, z_i)`: where points nearly depend on each
+/// other, large coefficients cancel. `units` are the `k(z_i, z_i)`, or more.
 pub(crate) fn resolved(a: MatRef<f64>, units: &[f64]) -> Vec<usize> {
     let terms = |j: usize| a.col(j).iter().zip(units).map(|(a, unit)| a * a * unit).sum::<f64>();
     (0..a.ncols()).filter(|&j| KERNEL_ROUNDING * terms(j) <= ORTHONORMAL).collect()
 }
-
-/// The numbers of an independent subset of `support` and the Cholesky factor of its kernel matrix.
-fn independent(
-    kernel: &Arc<dyn Kernel>,
-    support: &Points<'static>,
-    watch: &dyn Watch,
-) -> Result<(Vec<usize>, Mat<f64>)> {
-    let rank = support.n().min(kernel.rank(support.d()));
-    let look = |done| check(watch, "support", done);
-    if rank == support.n()
-        && let Some(l) = dense::large_cholesky(gram(kernel, support), look)?.filter(|l| spread(l) > 1e-12)
-    {
-        return Ok(((0..rank).collect(), l));
-    }
-    let stop = Stop { rank, residual: 0.0 };
-    // Where feature space has few dimensions, a sample will span it.
-    let sample = Random::new(0, Stream::SpanningSupport).sample(support.n(), SPANNING.max(10 * rank));
-    if sample.len() < support.n() {
-        let factor = Factor::pivoted(kernel, &support.select(&sample), stop, 0, watch)?;
-        if factor.rank() == rank {
-            let l = factor.triangle();
-            return Ok((factor.pivots.iter().map(|&i| sample[i]).collect(), l));
-        }
-    }
-    let factor = Factor::pivoted(kernel, support, stop, 0, watch)?;
-    let l = factor.triangle();
-    Ok((factor.pivots, l))
-}
-
-/// Smallest over largest squared pivot.
-fn spread(l: &Mat<f64>) -> f64 {
-    let pivots = (0..l.nrows()).map(|i| l[(i, i)] * l[(i, i)]);
-    let (low, high) = pivots.fold((f64::MAX, 0.0_f64), |(low, high), p| (low.min(p), high.max(p)));
-    low / high
-}
-
-/// `L⁻¹ (Σ k kᵀ) L⁻ᵀ` must not lose more than seven of sixteen digits: else each row is multiplied by `L⁻ᵀ` first.
-pub(crate) const LOSS: f64 = 1e-9;
-
-/// Rows and points from which 32-bit kernel values and products are considered, and the condition up to which they are
-/// taken: the rounding of so many rows averages out (docs/decisions/0018).
-pub(crate) const SINGLE_ROWS: usize = 50_000;
-const SINGLE_POINTS: usize = 100;
-const SINGLE_CONDITION: f64 = 2e6;
-/// Fewer rows will do where spans are only compared with each other.
-const ROUGH: usize = 1000;
-
-/// What kernel values have in common: the mean of `K_zz = L Lᵀ`, or nothing where some points have much longer features
-/// than others. Values of the short ones would be lost in it.
-fn common_value(l: MatRef<f64>) -> f64 {
-    let m = l.nrows();
-    let squares = (0..m).map(|i| l.row(i).squared_norm_l2());
-    let (low, high) = squares.fold((f64::MAX, 0.0_f64), |(low, high), s| (low.min(s), high.max(s)));
-    if low < high / 4.0 {
-        return 0.0;
-    }
-    (0..m).map(|j| l.col(j).subrows(j, m - j).sum().powi(2)).sum::<f64>() / (m * m) as f64
-}
-
-/// The condition of `K_zz`: its trace over its smallest eigenvalue, found by inverse iteration.
-pub(crate) fn condition(l: MatRef<f64>) -> f64 {
-    let trace: f64 = (0..l.nrows()).map(|i| l.row(i).squared_norm_l2()).sum();
-    let mut random = Random::new(0, Stream::Condition);
-    let mut x = Mat::from_fn(l.nrows(), 1, |_, _| random.normal());
-    let mut growth = 0.0;
-    for _ in 0..8 {
-        let norm = x.norm_l2();
-        x.col_mut(0).iter_mut().for_each(|v| *v /= norm);
-        dense::solve_lower(l, x.as_mut());
-        dense::solve_lower_transposed(l, x.as_mut());
-        growth = x.norm_l2();
-    }
-    trace * growth
-}
-
 /// `C − n m mᵀ` in place.
 fn subtract_outer(c: &mut Mat<f64>, n: f64, m: &Mat<f64>) {
     for j in 0..m.nrows() {
@@ -429,62 +302,13 @@ fn subtract_outer(c: &mut Mat<f64>, n: f64, m: &Mat<f64>) {
     }
 }
 
-/// What is summed over the rows, always less some constant s: what all values have in common would cost the digits in
-/// which they differ.
-#[derive(Clone, Copy)]
-enum Terms<'a> {
-    /// `k_z(x_j) − s`
-    Plain(f64),
-    /// `L⁻¹ (k_z(x_j) − s)`
-    Whitened(MatRef<'a, f64>, f64),
-}
-
-/// `Σ_j k_j k_jᵀ` and `Σ_j k_j`, in the arithmetic of E.
-struct Covariance<'a, E> {
-    basis: &'a Basis,
-    terms: Terms<'a>,
-    arithmetic: PhantomData<fn() -> E>,
-}
-
-impl<E: Arithmetic> Pass for Covariance<'_, E> {
-    type Sum = Scatter<E>;
-
-    fn zero(&self) -> Scatter<E> {
-        Scatter::new(self.basis.points().n(), self.basis.kernel().instructions())
-    }
-
-    fn add(&self, sum: &mut Scatter<E>, x: &Points, _: usize) {
-        match self.terms {
-            Terms::Plain(shift) => sum.add_kernel(self.basis, x, shift),
-            Terms::Whitened(l, shift) => {
-                let mut k = Mat::zeros(x.n(), l.nrows());
-                self.basis.block(x, k.as_mut());
-                k.col_iter_mut().for_each(|column| column.iter_mut().for_each(|k| *k -= shift));
-                dense::divide_by_transposed(k.as_mut(), l);
-                sum.add_rows(k.as_ref());
-            }
-        }
-    }
-
-    fn merge(&self, left: &mut Scatter<E>, right: Scatter<E>) {
-        left.merge(&right);
-    }
-}
-
-fn covariance<E: Arithmetic>(
-    basis: &Basis,
-    rows: &dyn Rows,
-    terms: Terms,
-    watch: &dyn Watch,
-) -> Result<(Mat<f64>, Vec<f64>)> {
-    let pass = Covariance::<E> { basis, terms, arithmetic: PhantomData };
-    Ok(fold(rows, &pass, (watch, "covariance"))?.into_parts())
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
     use crate::kernel;
+    use crate::kernel_matrix::gram;
+    use crate::random::{Random, Stream};
+    use crate::skeleton::SINGLE_POINTS;
     use crate::spec::Spec;
     use crate::toys;
     use crate::watch::Impatient;
@@ -495,24 +319,6 @@ mod tests {
         let kernel = kernel::build(&Spec::new("rbf"), &points, 0).unwrap();
         let support = points.select(&[0, 1, 2]);
         assert_eq!(Span::new(&kernel, &points, &support, true, &Impatient).err(), Some(Error::Interrupted));
-    }
-
-    #[test]
-    fn whitening_rows_or_the_sum_gives_the_same_components() {
-        let points = toys::parabola(1);
-        let kernel = kernel::build(&Spec::new("rbf"), &points, 0).unwrap();
-        let support = points.select(&(0..10).map(|i| 50 * i).collect::<Vec<_>>());
-        let (kept, l) = independent(&kernel, &support, &()).unwrap();
-        assert_eq!(kept.len(), 10);
-        let basis = Basis::new(kernel, support);
-        let (rows, _) = covariance::<f64>(&basis, &points, Terms::Whitened(l.as_ref(), 0.1), &()).unwrap();
-        let (mut sum, _) = covariance::<f64>(&basis, &points, Terms::Plain(0.1), &()).unwrap();
-        dense::whiten(l.as_ref(), &mut sum);
-        for j in 0..10 {
-            for i in j..10 {
-                assert!((rows[(i, j)] - sum[(i, j)]).abs() < 1e-7 * rows[(0, 0)], "{i} {j}");
-            }
-        }
     }
 
     /// How far the components are from orthonormal, by kernel values in their definition.

@@ -7,14 +7,14 @@ use crate::fit::Fit;
 use crate::labels::Labels;
 use crate::method::{Shared, Target};
 use crate::model::Model;
-use crate::plan::{Plan, Prepared};
+use crate::plan::{Data, Plan, Prepared};
 use crate::points::Points;
 use crate::rows::Rows;
 use crate::spec::Spec;
 use crate::watch::Watch;
 
-/// Fits of many methods and sizes to one table, which share the scaled rows, the kernel, its factor and the reference for the
-/// fidelity. Each gives the same bits as [`Fit::run`].
+/// Fits of many methods and sizes to one table, which share the scaled rows, the kernel, its factor and the reference
+/// for the fidelity. Each gives the same bits as [`Fit::run`].
 ///
 /// ```
 /// use skpca::{Fit, Spec, Study, Target, toys};
@@ -46,7 +46,7 @@ impl<'a> Study<'a> {
     ) -> Result<Study<'a>> {
         let fit = Fit { method: Fit::default().method, target: None, ..fit.clone() };
         Plan::new(&fit)?.check_table(points.n(), labels.is_some())?;
-        let table = Prepared::new(&fit, points, labels, names)?;
+        let table = Prepared::new(&fit, Data { labels, ..points.into() }, names, &())?;
         Ok(Study { fit, table, shared: Shared::new(clock) })
     }
 

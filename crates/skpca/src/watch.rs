@@ -3,6 +3,22 @@
 use crate::error::{Error, Result};
 
 /// Sees the stages of a fit pass by.
+///
+/// ```
+/// use skpca::{Error, Fit, Watch, toys};
+///
+/// /// Ends a fit as soon as it says where it is.
+/// struct Impatient;
+///
+/// impl Watch for Impatient {
+///     fn at(&self, _stage: &str, _fraction: f64) -> bool {
+///         false
+///     }
+/// }
+///
+/// let stopped = Fit::default().run(&toys::parabola(0), None, &Impatient);
+/// assert_eq!(stopped.err(), Some(Error::Interrupted));
+/// ```
 pub trait Watch: Sync {
     /// `stage` is `fraction` done (0 to 1); `false` asks the fit to stop.
     fn at(&self, stage: &str, fraction: f64) -> bool;

@@ -156,10 +156,12 @@ fn the_note_tells_both_losses() {
     assert_eq!(model.parts().report.notes, [note]);
 }
 
-/// The kernel `linear` and its spelling as a polynomial, which goes the way of every other kernel: by a factor of all rows.
+/// The kernel `linear` and its spelling as a polynomial, which goes the way of every other kernel: by a factor of all
+/// rows.
 const BY_FACTOR: &str = "polynomial,degree=1,gamma=1,coef0=0";
 
-/// Rows that vary around a point far from zero; the last column repeats the first, and the one before is zero but in one row.
+/// Rows that vary around a point far from zero; the last column repeats the first, and the one before is zero but in
+/// one row.
 fn lopsided(n: usize) -> Points<'static> {
     let normal = toys::normal(n, 6, 4);
     let row = |(i, row): (usize, &[f64])| {

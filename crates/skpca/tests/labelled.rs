@@ -167,7 +167,7 @@ fn labels_are_asked_for_and_must_be_one_per_row() {
     );
     assert_eq!(
         message(fit_of("greedy", "conformal,gama=1", 5).check().err().unwrap()),
-        "unknown kernel parameter 'gama': expected one of delta, solver, regularisation, base, gamma, sigma"
+        "unknown kernel parameter 'gama': expected one of delta, solver, regularisation, base, gamma, sigma, width"
     );
     // Every row its own class: there is nothing within a class to be narrow.
     let own = Labels::new(0..120).unwrap();

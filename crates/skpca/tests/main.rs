@@ -4,11 +4,16 @@ mod architecture;
 mod dependencies;
 mod energy;
 mod expansion;
+mod features;
 mod greedy;
 mod labelled;
+mod landmarks;
 mod laws;
 mod likelihood;
 #[allow(dead_code, reason = "benchmarks use the rest of it")]
 mod oracle;
 mod papers;
+mod registered;
 mod robust;
+mod spca;
+mod streamed;

@@ -207,8 +207,8 @@ fn support_asked_for_is_support_given_or_the_nearest_below_with_a_word() {
     }
 }
 
-/// With P fixed the problem is convex: by a path or alone, its minimum is one. With P moving, the first of a path starts
-/// where a fit does.
+/// With P fixed the problem is convex: by a path or alone, its minimum is one. With P moving, the first of a path
+/// starts where a fit does.
 #[test]
 fn a_path_ends_where_fits_end() {
     for (name, points) in sets() {
@@ -254,7 +254,8 @@ fn components_keep_their_own_zeros_and_the_union_is_told_beside_them() {
 
 #[test]
 fn thresholding_keeps_the_largest_coefficients_of_each_component() {
-    // A narrow kernel: every row is independent of the others, and the coefficients of exact kernel PCA are the only ones.
+    // A narrow kernel: every row is independent of the others, and the coefficients of exact kernel PCA are the only
+    // ones.
     let points = toys::clusters(4);
     let run = |method: &str| {
         let (method, kernel) = (method.parse().unwrap(), "rbf,gamma=300".parse().unwrap());
@@ -281,8 +282,8 @@ fn wrong_parameters_are_refused_by_name() {
     let message = |method: &str, target| fit(&points, method, target).err().map(|e| e.to_string()).unwrap_or_default();
     for (method, expected) in [
         ("l21,penalty=-1", "penalty = -1.0: expected a number from 0, or several (0.1:0.2)"),
-        ("l21,penalty=1:2", "penalty = 2 numbers: expected 1 number or 1"),
-        ("l1,penalty=1:2", "penalty = 2 numbers: expected 1 number or 4"),
+        ("l21,penalty=1:2", "penalty = 2 numbers: expected one number"),
+        ("l1,penalty=1:2", "penalty = 2 numbers: expected one number or 4"),
         ("l1,penalty=1:0:1:1", "penalty = 0: expected positive numbers, or a single 0 for none"),
         ("l1,penalty=1,fraction=0.5", "fraction = 0.5: expected this or the other parameters of the penalty, not both"),
         ("elastic-net,l1_ratio=1.5", "l1_ratio = 1.5: expected a number from 0 to 1"),
@@ -314,4 +315,37 @@ fn wrong_parameters_are_refused_by_name() {
         path("l1,fraction=0.1", &[0.5]),
         "method = l1,fraction=0.1: expected no penalty of its own: a path has several"
     );
+}
+
+/// More starts of P: never a higher objective, sometimes a lower one, and the same bytes on any number of threads.
+#[test]
+fn the_lowest_of_several_starts_is_kept() {
+    let points = skpca::toys::normal(150, 4, 2);
+    let mut lower = 0;
+    for method in ["l1", "elastic-net"] {
+        for fraction in [0.1, 0.3, 0.5] {
+            let fit = |starts: usize| skpca::Fit {
+                method: format!("{method},fraction={fraction},starts={starts}").parse().unwrap(),
+                kernel: "rbf,gamma=0.2".parse().unwrap(),
+                components: Some(4),
+                ..skpca::Fit::default()
+            };
+            let on = |threads: usize, starts: usize| {
+                let pool = rayon::ThreadPoolBuilder::new().num_threads(threads).build().unwrap();
+                pool.install(|| fit(starts).run(&points, None, &()).unwrap())
+            };
+            let bytes = |model: &skpca::Model| {
+                let mut bytes = Vec::new();
+                skpca::format::write(model, &mut bytes).unwrap();
+                bytes
+            };
+            let objective = |model: &skpca::Model| model.parts().report.objective.unwrap();
+            let (one, several) = (on(2, 1), on(2, 6));
+            assert!(bytes(&several) == bytes(&on(1, 6)), "{method} {fraction}");
+            // Rough minima are compared, and finished afterwards.
+            assert!(objective(&several) <= objective(&one) * (1.0 + 1e-4), "{method} {fraction}");
+            lower += usize::from(objective(&several) < objective(&one) * (1.0 - 1e-4));
+        }
+    }
+    assert!(lower > 0, "six starts find what one does not");
 }

@@ -2,7 +2,7 @@
 
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-use skpca::method::METHODS;
+use skpca::method::{Entry, METHODS};
 use skpca::{Error, Fit, Model, Points, Random, Result, Scaling, Spec, Target, Watch};
 
 fn gaussian(n: usize, d: usize, seed: u64) -> Points<'static> {
@@ -70,10 +70,15 @@ fn components_that_a_penalty_empties_are_left_out() {
     }
 }
 
+/// A method that needs no labels and takes any kernel.
+fn any_kernel(entry: &Entry) -> bool {
+    !entry.capabilities.labelled && !entry.capabilities.linear
+}
+
 #[test]
 fn kernel_values_that_overflow_are_an_error() {
     let points = Points::new(2, vec![1e200, -1e200, 1e200, 1e200, -1e200, 2e200, 0.0, 1.0]).unwrap();
-    for entry in METHODS.iter().filter(|entry| !entry.capabilities.labelled) {
+    for entry in METHODS.iter().filter(|entry| any_kernel(entry)) {
         let fit = Fit { scaling: Scaling::None, ..fit(entry.name, "sigmoid,gamma=1", 1, None) };
         let error = fit.run(&points, None, &()).err();
         assert!(matches!(error, Some(Error::Overflow { .. })), "{}: {error:?}", entry.name);
@@ -109,7 +114,7 @@ fn no_model_captures_more_than_there_is_under_an_indefinite_kernel() {
     for seed in 0..60 {
         let points = gaussian(2 + seed as usize % 4, 2, seed);
         for kernel in ["sigmoid,gamma=1,coef0=0", "sigmoid,gamma=0.1,coef0=1", "sigmoid,gamma=2,coef0=-1"] {
-            for entry in METHODS.iter().filter(|entry| !entry.capabilities.labelled) {
+            for entry in METHODS.iter().filter(|entry| any_kernel(entry)) {
                 match fit(entry.name, kernel, 2, None).run(&points, None, &()) {
                     Ok(model) => {
                         models += 1;
@@ -128,7 +133,7 @@ fn no_model_captures_more_than_there_is_under_an_indefinite_kernel() {
 #[test]
 fn everything_there_is_takes_no_longer_than_most_of_it() {
     let points = flowers();
-    for entry in METHODS.iter().filter(|entry| !entry.capabilities.labelled && !entry.capabilities.keeps_all_rows) {
+    for entry in METHODS.iter().filter(|entry| any_kernel(entry) && !entry.capabilities.keeps_all_rows) {
         let (most, few) = looks(&fit(entry.name, "rbf", 10, Some(Target::Fidelity(0.999))), &points);
         let (all, many) = looks(&fit(entry.name, "rbf", 10, Some(Target::Fidelity(1.0))), &points);
         let (most, all) = (most.unwrap(), all.unwrap());
@@ -165,8 +170,8 @@ fn points_that_hold_nothing_are_not_moved() {
     }
 }
 
-/// Rows that are all orthogonal in feature space, and nearly as many components: every penalty is a tie, and a round takes
-/// cubes of the number of components.
+/// Rows that are all orthogonal in feature space, and nearly as many components: every penalty is a tie, and a round
+/// takes cubes of the number of components.
 #[test]
 fn a_search_takes_a_bounded_amount_of_work() {
     let points = gaussian(200, 2, 4);

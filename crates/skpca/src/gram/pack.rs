@@ -4,13 +4,14 @@ use std::sync::Arc;
 
 use faer::{Mat, MatRef};
 
+use super::sums::Sums;
 use super::{BLOCK, Basis, CHUNK_DEEP, CHUNK_SHALLOW, DEPTH, Precision, Weights};
 use crate::kernel::conformal::Conformal;
 use crate::kernel::cosine::inverse_norm;
 use crate::kernel::rbf::Rbf;
 use crate::kernel::{Form, Kernel, Outer, pinned};
-use crate::points::Points;
-use crate::simd::{Element, Inner, Instructions, Tiles};
+use crate::points::{Numbers, Points};
+use skpca_simd::{Element, Inner, Instructions, PackRows, PackedRows, Placement, Tiles};
 
 /// How rows become packed coordinates: the table in the module's head.
 pub struct Coordinates {
@@ -85,8 +86,13 @@ impl Coordinates {
             Form::Dot { gamma, coef0, outer } => {
                 Coordinates { outer, point_scale: gamma, point_offset: coef0, ..plain }
             }
-            Form::Cosine => plain,
+            Form::Cosine | Form::Pairs => plain,
         }
+    }
+
+    /// Whether queries are packed from rows that are scaled already.
+    pub fn reads_rows(&self) -> bool {
+        self.form == Form::Cosine || self.stretch.is_some()
     }
 
     /// f of each row; 1 without it.
@@ -108,7 +114,7 @@ impl Coordinates {
         let limit = if size_of::<E>() == 4 { 64.0 } else { 1_048_576.0 };
         match self.form {
             Form::Gaussian { .. } => (-0.5 * squares, !within(squares, limit)),
-            Form::Manhattan { .. } => (0.0, !within(largest, limit)),
+            Form::Manhattan { .. } => (0.0, !(within(largest, limit) && squares.is_finite())),
             _ => (0.0, !E::from_f64(squares).to_f64().is_finite()),
         }
     }
@@ -150,7 +156,7 @@ impl<E: Element> Packed<E> {
         let chunk = if d <= DEPTH { CHUNK_SHALLOW } else { CHUNK_DEEP };
         let chunks = (0..points.n())
             .step_by(chunk)
-            .map(|start| pack_chunk(coordinates, points, means, start..(start + chunk).min(points.n()), tiles.points))
+            .map(|start| pack_chunk(coordinates, points, means, start..(start + chunk).min(points.n()), tiles.points()))
             .collect();
         Packed { tiles, d, chunk, chunks }
     }
@@ -191,6 +197,7 @@ pub fn pack_chunk<E: Element>(
             chunk.z[run * padded + (j / width * depth + within) * width + j % width] = E::from_f64(value);
         }
         let (term, far) = coordinates.term::<E>(squares, largest);
+        let far = far || coordinates.form == Form::Pairs;
         chunk.terms[j] = E::from_f64(term + coordinates.point_offset);
         chunk.means[j] = E::from_f64(means[point]);
         if far {
@@ -207,63 +214,180 @@ pub fn pack_chunk<E: Element>(
     chunk
 }
 
-/// Rows packed at a time; every tile's rows are a multiple of it.
-const LANES: usize = 8;
+/// How the numbers of a table become coordinates: in 64 bits, or in 32 where they come in 32.
+pub struct Placing {
+    instructions: Instructions,
+    double: Placement<f64>,
+    single: Placement<f32>,
+}
+
+impl Placing {
+    /// Of rows whose columns are first shifted and divided by `scaling`, if there is one.
+    pub fn new(coordinates: &Coordinates, scaling: Option<(&[f64], &[f64])>, instructions: Instructions) -> Placing {
+        let (shift, factor) = (&coordinates.shift, coordinates.row_scale);
+        let d = shift.len();
+        let double = match scaling {
+            None => (shift.clone(), Vec::new(), vec![0.0; d]),
+            Some((origin, unit)) => (origin.to_vec(), unit.to_vec(), shift.clone()),
+        };
+        let double = Placement { first: double.0, scale: double.1, second: double.2, factor: vec![factor; d] };
+        let mut single = Placement::default();
+        for (k, shift) in shift.iter().enumerate() {
+            let (origin, unit) = scaling.map_or((0.0, 1.0), |(origin, unit)| (origin[k], unit[k]));
+            // In two parts: far from zero, one of them would lose the digits in which rows differ.
+            let centre = origin + unit * shift;
+            single.first.push(centre as f32);
+            single.second.push((centre - f64::from(centre as f32)) as f32);
+            single.factor.push((factor / unit) as f32);
+        }
+        Placing { instructions, double, single }
+    }
+}
+
+/// Rows of a block in panels, and their sizes.
+#[derive(Default)]
+pub struct Lanes<E> {
+    pub x: Vec<E>,
+    squares: Vec<E>,
+    largest: Vec<E>,
+}
+
+impl<E: Element> Lanes<E> {
+    fn new(rows: usize, d: usize) -> Lanes<E> {
+        let zeros = |count| vec![E::default(); count];
+        Lanes { x: zeros(rows * d), squares: zeros(rows), largest: zeros(rows) }
+    }
+
+    fn pack(&mut self, instructions: Instructions, stride: usize, values: &[E], placement: &Placement<E>) {
+        let Lanes { x, squares, largest } = self;
+        E::tiles(instructions).pack(&PackRows { values, placement, stride }, &mut PackedRows { x, squares, largest });
+    }
+}
+
+impl Lanes<f64> {
+    /// Rows of unit length; those without a length get an infinite one.
+    fn normalise(&mut self, points: &Points, stride: usize) {
+        let size = stride * points.d();
+        for row in 0..points.n().next_multiple_of(stride) {
+            let factor = inverse_norm(points.row(row.min(points.n() - 1)));
+            let lane = self.x[row / stride * size..][..size].iter_mut().skip(row % stride).step_by(stride);
+            lane.for_each(|x| *x *= factor);
+            self.squares[row] = if factor.is_finite() { 1.0 } else { f64::INFINITY };
+        }
+    }
+}
+
+/// A number type that queries are packed in.
+pub trait Packing: Element {
+    /// Packs the numbers of some rows; `points` are the rows if they shall have unit length.
+    fn place(queries: &mut Queries<Self>, placing: &Placing, numbers: Numbers, points: Option<&Points>);
+}
+
+impl Packing for f64 {
+    fn place(queries: &mut Queries<f64>, placing: &Placing, numbers: Numbers, points: Option<&Points>) {
+        let Queries { lanes, room, stride, .. } = queries;
+        lanes.pack(placing.instructions, *stride, widened(numbers, room), &placing.double);
+        points.into_iter().for_each(|points| lanes.normalise(points, *stride));
+    }
+}
+
+impl Packing for f32 {
+    fn place(queries: &mut Queries<f32>, placing: &Placing, numbers: Numbers, points: Option<&Points>) {
+        let Queries { lanes, wide, room, stride, .. } = queries;
+        if let (Numbers::Single(values), None) = (numbers, points) {
+            return lanes.pack(placing.instructions, *stride, values, &placing.single);
+        }
+        if wide.x.is_empty() {
+            *wide = Lanes::new(lanes.squares.len(), placing.double.factor.len());
+        }
+        wide.pack(placing.instructions, *stride, widened(numbers, room), &placing.double);
+        points.into_iter().for_each(|points| wide.normalise(points, *stride));
+        let narrow = |from: &[f64], to: &mut [f32]| to.iter_mut().zip(from).for_each(|(to, from)| *to = *from as f32);
+        narrow(&wide.x, &mut lanes.x);
+        narrow(&wide.squares, &mut lanes.squares);
+        narrow(&wide.largest, &mut lanes.largest);
+    }
+}
+
+/// In 64 bits, in `room` unless they are.
+fn widened<'a>(numbers: Numbers<'a>, room: &'a mut Vec<f64>) -> &'a [f64] {
+    match numbers {
+        Numbers::Double(values) => values,
+        Numbers::Single(values) => {
+            room.clear();
+            room.extend(values.iter().map(|v| f64::from(*v)));
+            room
+        }
+    }
+}
 
 /// A block of query rows in panels.
 pub struct Queries<E> {
-    pub x: Vec<E>,
+    pub lanes: Lanes<E>,
     pub terms: Vec<E>,
     pub stretches: Vec<f64>,
     /// Rows of the block that need the definition.
     pub far: Vec<usize>,
+    /// Rows in a panel.
+    stride: usize,
+    /// Where coordinates of 32 bits are computed in 64.
+    wide: Lanes<f64>,
+    room: Vec<f64>,
 }
 
-impl<E: Element> Queries<E> {
-    pub fn new(rows: usize, d: usize) -> Queries<E> {
-        let zeros = |count| vec![E::default(); count];
-        Queries { x: zeros(rows * d), terms: zeros(rows), stretches: vec![0.0; rows], far: Vec::new() }
+impl<E: Packing> Queries<E> {
+    /// Room for so many rows, whole panels of `stride` rows.
+    pub fn new(rows: usize, d: usize, stride: usize) -> Queries<E> {
+        Queries {
+            lanes: Lanes::new(rows, d),
+            terms: vec![E::default(); rows],
+            stretches: vec![0.0; rows],
+            far: Vec::new(),
+            stride,
+            wide: Lanes::default(),
+            room: Vec::new(),
+        }
     }
 
-    pub fn pack(&mut self, coordinates: &Coordinates, tiles: &Tiles<E>, x: &Points) {
-        let rows = tiles.rows;
-        self.far.clear();
+    /// Packs rows; `points` are the same, scaled, where [`Coordinates::reads_rows`] says so.
+    pub fn pack(&mut self, coordinates: &Coordinates, placing: &Placing, numbers: Numbers, points: Option<&Points>) {
+        let n = numbers.len() / coordinates.shift.len();
         if !coordinates.finished {
             self.stretches.fill(0.0);
-            self.stretches[..x.n()].copy_from_slice(&coordinates.stretches(x));
+            match (&coordinates.stretch, points) {
+                (Some(stretch), Some(points)) => self.stretches[..n].copy_from_slice(&stretch.of(points)),
+                _ => self.stretches[..n].fill(1.0),
+            }
         }
-        for start in (0..x.n().next_multiple_of(rows)).step_by(LANES) {
-            self.pack_lanes(coordinates, x, start, rows);
+        E::place(self, placing, numbers, points.filter(|_| coordinates.form == Form::Cosine));
+        self.measure(coordinates, n);
+    }
+
+    /// The term of each row. Rows that are too far out are left out.
+    fn measure(&mut self, coordinates: &Coordinates, n: usize) {
+        self.far.clear();
+        let Queries { lanes: Lanes { squares, largest, .. }, terms, stride, .. } = self;
+        let padded = n.next_multiple_of(*stride);
+        let mut any = false;
+        for ((term, squares), largest) in terms[..padded].iter_mut().zip(&*squares).zip(&*largest) {
+            let (own, far) = coordinates.term::<E>(squares.to_f64(), largest.to_f64());
+            *term = E::from_f64(own);
+            any |= far;
+        }
+        if any {
+            (0..padded).for_each(|row| self.leave_out(coordinates, row, n));
         }
     }
 
-    /// Packs rows `start`… of `x` into panels of `rows` rows, some of them side by side at each coordinate in turn; rows
-    /// beyond the last become zeros.
-    fn pack_lanes(&mut self, coordinates: &Coordinates, x: &Points, start: usize, rows: usize) {
-        let shift = &coordinates.shift[..];
-        let to = &mut self.x[start / rows * rows * shift.len() + start % rows..];
-        let row = |lane: usize| if start + lane < x.n() { x.row(start + lane) } else { shift };
-        let lanes: [&[f64]; LANES] = std::array::from_fn(|lane| &row(lane)[..shift.len()]);
-        let factors = lanes.map(|row| coordinates.factor(row, coordinates.row_scale));
-        let (mut squares, mut largest) = ([0.0; LANES], [0.0_f64; LANES]);
-        for (k, shift) in shift.iter().enumerate() {
-            let to = &mut to[k * rows..k * rows + LANES];
-            for lane in 0..LANES {
-                let value = factors[lane] * (lanes[lane][k] - shift);
-                squares[lane] += value * value;
-                largest[lane] = if value.abs() > largest[lane] { value.abs() } else { largest[lane] };
-                to[lane] = E::from_f64(value);
-            }
-        }
-        for lane in 0..LANES {
-            let (term, far) = coordinates.term::<E>(squares[lane], largest[lane]);
-            self.terms[start + lane] = E::from_f64(term);
-            if far && start + lane < x.n() {
-                self.far.push(start + lane);
-                // Coordinates that are no numbers would spoil the sums of others.
-                (0..shift.len()).for_each(|k| to[k * rows + lane] = E::default());
-                self.terms[start + lane] = E::default();
-            }
+    /// Of n rows, this one if it is far out: coordinates that are no numbers would spoil the sums of others.
+    fn leave_out(&mut self, coordinates: &Coordinates, row: usize, n: usize) {
+        let Queries { lanes, terms, stride, far, .. } = self;
+        if coordinates.term::<E>(lanes.squares[row].to_f64(), lanes.largest[row].to_f64()).1 {
+            let size = *stride * coordinates.shift.len();
+            let lane = lanes.x[row / *stride * size..][..size].iter_mut().skip(row % *stride).step_by(*stride);
+            lane.for_each(|x| *x = E::default());
+            terms[row] = E::default();
+            far.extend((row < n).then_some(row));
         }
     }
 }
@@ -274,26 +398,18 @@ pub struct Scratch<E> {
     pub room: Vec<f64>,
     pub queries: Queries<E>,
     pub values: Vec<E>,
-    /// A tile's own sums.
-    pub part: Vec<E>,
-    /// Those of all tiles, panel after panel.
-    pub sums: Vec<f64>,
-    /// The same, row after row.
-    pub products: Vec<f64>,
+    pub sums: Sums,
 }
 
-impl<E: Element> Scratch<E> {
+impl<E: Packing> Scratch<E> {
     pub fn new(packed: &Packed<E>, columns: usize) -> Scratch<E> {
-        let panels = if packed.d <= DEPTH { 1 } else { BLOCK / packed.tiles.rows };
-        let zeros = |count| vec![E::default(); count];
+        let panels = if packed.d <= DEPTH { 1 } else { BLOCK / packed.tiles.rows() };
         let points = packed.chunks.iter().map(|chunk| chunk.terms.len()).max().unwrap_or(0);
         Scratch {
-            room: vec![0.0; BLOCK * packed.d],
-            queries: Queries::new(BLOCK, packed.d),
-            values: zeros(panels * packed.tiles.rows * points),
-            part: zeros(packed.tiles.points * packed.tiles.rows),
-            sums: vec![0.0; columns * BLOCK],
-            products: vec![0.0; columns * BLOCK],
+            room: Vec::new(),
+            queries: Queries::new(BLOCK, packed.d, packed.tiles.rows()),
+            values: vec![E::default(); panels * packed.tiles.rows() * points],
+            sums: Sums::new(columns),
         }
     }
 }
@@ -308,7 +424,7 @@ pub struct PackedWeights<E> {
 impl<E: Element> PackedWeights<E> {
     pub fn new(packed: &Packed<E>, a: MatRef<f64>) -> PackedWeights<E> {
         let columns = a.ncols();
-        let groups = columns.div_ceil(packed.tiles.points);
+        let groups = columns.div_ceil(packed.tiles.points());
         let widths: Vec<usize> = (0..groups).map(|g| (columns * (g + 1)) / groups - (columns * g) / groups).collect();
         let pack = |(index, chunk): (usize, &Chunk<E>)| {
             let mut out = Vec::with_capacity(chunk.terms.len() * columns);
@@ -325,5 +441,16 @@ impl<E: Element> PackedWeights<E> {
         };
         let chunks = packed.chunks.iter().enumerate().map(pack).collect();
         PackedWeights { columns, widths, chunks }
+    }
+
+    /// Adds the products of a panel with one chunk of points.
+    pub fn multiply(&self, tiles: &Tiles<E>, chunk: usize, values: &[E], sums: &mut [E]) {
+        let (rows, mut from) = (tiles.rows(), 0);
+        let length = values.len() / rows;
+        for &width in &self.widths {
+            let a = &self.chunks[chunk][from * length..(from + width) * length];
+            tiles.product_panel(length, width, values, a, &mut sums[from * rows..(from + width) * rows]);
+            from += width;
+        }
     }
 }

@@ -13,10 +13,10 @@ use std::sync::{Arc, OnceLock};
 use faer::{Mat, MatRef};
 use rayon::prelude::*;
 
-use super::{Arithmetic, Basis, Packed, PackedWeights, Precision, Queries};
+use super::{Arithmetic, Basis, Packed, PackedWeights, Placing, Precision, Queries};
 use crate::dense;
 use crate::kernel::Kernel;
-use crate::points::Points;
+use crate::points::{Numbers, Points};
 
 /// Bundles of strips: enough pairs of them to keep many threads busy.
 pub(crate) const BUNDLES: usize = 10;
@@ -103,6 +103,9 @@ impl Symmetric {
 
     /// `K V`. In 32 bits a bundle's sums have an error of some 10⁻⁶ of `Σ |k||v|`.
     pub(crate) fn product(&self, v: MatRef<f64>, precision: Precision) -> Mat<f64> {
+        if v.ncols() == 0 {
+            return Mat::zeros(v.nrows(), 0);
+        }
         match precision {
             Precision::Double => self.product_in::<f64>(v),
             Precision::Single => self.product_in::<f32>(v),
@@ -133,7 +136,7 @@ impl Symmetric {
     }
 
     fn sides<E: Side>(&self, v: MatRef<f64>) -> Sides<E> {
-        let (columns, width) = (v.ncols(), self.packed::<E>().tiles.rows);
+        let (columns, width) = (v.ncols(), self.packed::<E>().tiles.rows());
         let lanes = |strip: usize| {
             let (rows, padded) = (self.basis.strip(strip), self.panels::<E>(strip) * width);
             let mut lanes = vec![E::default(); columns.div_ceil(width) * padded * width];
@@ -150,7 +153,7 @@ impl Symmetric {
 
     /// The sums of all pairs (I, J), I ≥ J, of two bundles.
     fn pair<E: Side>(&self, a: Range<usize>, b: Range<usize>, sides: &Sides<E>) -> Sums<E> {
-        let (columns, width) = (sides.columns, self.packed::<E>().tiles.rows);
+        let (columns, width) = (sides.columns, self.packed::<E>().tiles.rows());
         let rows = |i: usize| vec![E::default(); self.panels::<E>(i) * columns * width];
         let points = |j: usize| vec![E::default(); columns.div_ceil(width) * self.panel_size::<E>(j)];
         let mut sums = Sums { rows: a.clone().map(rows).collect(), points: b.clone().map(points).collect() };
@@ -180,7 +183,7 @@ impl Symmetric {
     /// `K_IJ` for some panels of I; what runs over the end of the points is zero.
     fn values<E: Side>(&self, i: usize, j: usize, panels: Range<usize>, out: &mut [E]) {
         let packed = self.packed::<E>();
-        let (queries, chunk, width) = (&E::strips(self)[i], &packed.chunks[j], packed.tiles.rows);
+        let (queries, chunk, width) = (&E::strips(self)[i], &packed.chunks[j], packed.tiles.rows());
         let x = self.basis.points.slice(self.basis.strip(i));
         self.basis.kernel_values(packed, queries, chunk, panels.clone(), out);
         for (panel, values) in panels.zip(out.chunks_exact_mut(self.panel_size::<E>(j))) {
@@ -197,23 +200,17 @@ impl Symmetric {
     /// `rows += K_IJ V_J`
     fn forward<E: Side>(&self, j: usize, first: usize, values: &[E], sides: &Sides<E>, rows: &mut [E]) {
         let tiles = &self.packed::<E>().tiles;
-        let length = self.panel_size::<E>(j) / tiles.rows;
-        for (k, values) in values.chunks_exact(length * tiles.rows).enumerate() {
-            let out = &mut rows[(first + k) * sides.columns * tiles.rows..][..sides.columns * tiles.rows];
-            let mut from = 0;
-            for &width in &sides.points.widths {
-                let a = &sides.points.chunks[j][from * length..(from + width) * length];
-                let out = &mut out[from * tiles.rows..(from + width) * tiles.rows];
-                tiles.product_panel(length, width, values, a, out);
-                from += width;
-            }
+        let length = self.panel_size::<E>(j) / tiles.rows();
+        for (k, values) in values.chunks_exact(length * tiles.rows()).enumerate() {
+            let out = &mut rows[(first + k) * sides.columns * tiles.rows()..][..sides.columns * tiles.rows()];
+            sides.points.multiply(tiles, j, values, out);
         }
     }
 
     /// `points += K_IJᵀ V_I`
     fn backward<E: Side>(&self, i: usize, panels: Range<usize>, values: &[E], sides: &Sides<E>, points: &mut [E]) {
         let tiles = &self.packed::<E>().tiles;
-        let (panel, strip) = (tiles.rows * tiles.rows, self.panels::<E>(i) * tiles.rows * tiles.rows);
+        let (panel, strip) = (tiles.rows() * tiles.rows(), self.panels::<E>(i) * tiles.rows() * tiles.rows());
         let size = values.len() / panels.len();
         for (lanes, out) in sides.lanes[i].chunks_exact(strip).zip(points.chunks_exact_mut(size)) {
             tiles.transposed_panels(panels.len(), values, &lanes[panels.start * panel..panels.end * panel], out);
@@ -228,7 +225,7 @@ impl Symmetric {
         rows: &[Vec<f64>],
         points: &[Vec<f64>],
     ) -> Mat<f64> {
-        let width = self.packed::<E>().tiles.rows;
+        let width = self.packed::<E>().tiles.rows();
         let parts: Vec<Mat<f64>> = (strips.zip(rows).zip(points))
             .map(|((strip, rows), points)| {
                 let padded = points.len() / columns.div_ceil(width) / width;
@@ -247,12 +244,12 @@ impl Symmetric {
 
     /// Panels of rows in a strip.
     fn panels<E: Side>(&self, strip: usize) -> usize {
-        self.basis.strip(strip).len().div_ceil(self.packed::<E>().tiles.rows)
+        self.basis.strip(strip).len().div_ceil(self.packed::<E>().tiles.rows())
     }
 
     /// Values of one panel of rows with a strip of points.
     fn panel_size<E: Side>(&self, strip: usize) -> usize {
-        self.packed::<E>().chunks[strip].terms.len() * self.packed::<E>().tiles.rows
+        self.packed::<E>().chunks[strip].terms.len() * self.packed::<E>().tiles.rows()
     }
 }
 
@@ -267,10 +264,13 @@ impl Basis {
 /// The points of a basis as rows.
 fn strips<E: Arithmetic>(basis: &Basis) -> Vec<Queries<E>> {
     let packed = E::packed(basis);
+    let placing = Placing::new(&basis.coordinates, None, basis.instructions);
     let strip = |strip: usize| {
         let rows = basis.strip(strip);
-        let mut queries = Queries::new(rows.len().next_multiple_of(packed.tiles.rows), packed.d);
-        queries.pack(&basis.coordinates, &packed.tiles, &basis.points.slice(rows));
+        let stride = packed.tiles.rows();
+        let mut queries = Queries::new(rows.len().next_multiple_of(stride), packed.d, stride);
+        let points = basis.points.slice(rows);
+        queries.pack(&basis.coordinates, &placing, Numbers::Double(points.values()), Some(&points));
         queries
     };
     (0..packed.chunks.len()).into_par_iter().map(strip).collect()

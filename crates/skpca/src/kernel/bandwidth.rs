@@ -13,15 +13,18 @@ use rayon::prelude::*;
 use serde_json::Value;
 
 use crate::error::{Error, Result};
+use crate::exact::ExactSum;
+use crate::parcel::Parcel;
 use crate::points::Points;
 use crate::random::{Random, Stream};
-use crate::rows::{Pass, Rows, fold};
+use crate::rows::{Errand, Pass, Rows, fold};
 use crate::spec::Fields;
 
 /// All pairs up to this many, a seeded sample of as many above it.
 const PAIRS: usize = 100_000;
-/// Pairs that are looked at together.
+/// Pairs that are looked at together, and numbers of rows that come from other machines.
 const TOGETHER: usize = 4096;
+const NUMBERS: usize = 8_000_000;
 
 /// Where a rule looks.
 pub struct Bandwidth<'a> {
@@ -31,14 +34,16 @@ pub struct Bandwidth<'a> {
 
 /// What a rule measures between two rows.
 #[derive(Clone, Copy, PartialEq)]
-pub(crate) enum Distance {
+pub enum Distance {
+    /// `‖x − z‖²`
     Squared,
+    /// `‖x − z‖₁`
     Manhattan,
 }
 
 impl Bandwidth<'_> {
     /// Takes a bandwidth from the fields: a positive number, or a rule.
-    pub(crate) fn of(&self, name: &str, fields: &mut Fields, distance: Distance) -> Result<f64> {
+    pub fn of(&self, name: &str, fields: &mut Fields, distance: Distance) -> Result<f64> {
         let value = fields.value(name)?.unwrap_or_default();
         let gamma = match &value {
             Value::String(rule) => {
@@ -70,28 +75,31 @@ impl Bandwidth<'_> {
             return Ok(1.0 / (rows.d() as f64 * variance(rows)?));
         }
         let mut distances = self.distances(rows, distance)?;
-        distances.retain(|&v| v > 0.0);
+        distances.retain(|(v, _)| *v > 0.0);
         if distances.is_empty() {
             check_varied(rows)?;
             // The rows differ by so little that the squares vanish, or the sample of pairs met equal ones only.
             return Ok(f64::INFINITY);
         }
-        let mean = distances.iter().map(|v| v / distances.len() as f64).sum::<f64>();
+        let total: f64 = distances.iter().map(|(_, count)| count).sum();
+        let mean = distances.iter().map(|(v, count)| v * count / total).sum::<f64>();
         match (rule, distance) {
-            ("median", _) => Ok(1.0 / median(&mut distances)),
+            ("median", _) => Ok(1.0 / median(&mut distances, total)),
             (_, Distance::Squared) => Ok(0.5 / mean),
             (_, Distance::Manhattan) => Ok(1.0 / mean),
         }
     }
 
-    /// Distances of distinct rows. Pairs of equal rows are left out by the caller: they would make a table
-    /// with many duplicates infinitely narrow.
-    fn distances(&self, rows: &dyn Rows, distance: Distance) -> Result<Vec<f64>> {
+    /// Distances of distinct rows, and how much each counts. Pairs of equal rows are left out by the caller: they would
+    /// make a table with many duplicates infinitely narrow.
+    fn distances(&self, rows: &dyn Rows, distance: Distance) -> Result<Vec<(f64, f64)>> {
         let n = rows.n();
+        let count = |i: usize, j: usize| rows.weights().map_or(1.0, |weights| weights[i] * weights[j]);
         if n * n.saturating_sub(1) / 2 <= PAIRS {
             let all = rows.gather(&(0..n).collect::<Vec<_>>())?;
             let pairs: Vec<(usize, usize)> = (0..n).flat_map(|i| (0..i).map(move |j| (i, j))).collect();
-            return Ok(pairs.into_par_iter().map(|(i, j)| distance.between(all.row(i), all.row(j))).collect());
+            let pair = |(i, j)| (distance.between(all.row(i), all.row(j)), count(i, j));
+            return Ok(pairs.into_par_iter().map(pair).collect());
         }
         let mut random = Random::new(self.seed, Stream::Bandwidth);
         let mut pair = || {
@@ -100,12 +108,14 @@ impl Bandwidth<'_> {
         };
         let drawn: Vec<usize> = (0..PAIRS).flat_map(|_| pair()).collect();
         let mut distances = Vec::with_capacity(PAIRS);
-        for some in drawn.chunks(2 * TOGETHER) {
+        // Each request to other machines looks through all they have.
+        let at_once = if rows.remote().is_some() { NUMBERS / (2 * rows.d()) } else { 0 };
+        for some in drawn.chunks(2 * at_once.max(TOGETHER)) {
             let ends = rows.gather(some)?;
-            let pairs = ends.values().par_chunks_exact(2 * rows.d());
-            distances.par_extend(pairs.map(|pair| {
+            let pairs = ends.values().par_chunks_exact(2 * rows.d()).zip(some.par_chunks_exact(2));
+            distances.par_extend(pairs.map(|(pair, ends)| {
                 let (x, y) = pair.split_at(rows.d());
-                distance.between(x, y)
+                (distance.between(x, y), count(ends[0], ends[1]))
             }));
         }
         Ok(distances)
@@ -125,16 +135,20 @@ impl Distance {
 /// Refuses a table whose rows are all the same.
 fn check_varied(rows: &dyn Rows) -> Result<()> {
     let first = rows.gather(&[0])?;
-    if fold(rows, &Differing(first.row(0)), (&(), "bandwidth"))? {
+    if fold(rows, &Differing(first.row(0).into()), (&(), "bandwidth"))? {
         return Ok(());
     }
     Err(Error::NoVariance { why: "all rows are the same".into() })
 }
 
-/// Whether any row differs from this one.
-struct Differing<'a>(&'a [f64]);
+/// What the passes are called where they travel.
+pub(crate) const DIFFERING: &str = "differing";
+pub(crate) const POWER: &str = "power";
 
-impl Pass for Differing<'_> {
+/// Whether any row differs from this one.
+struct Differing(Vec<f64>);
+
+impl Pass for Differing {
     type Sum = bool;
 
     fn zero(&self) -> bool {
@@ -148,43 +162,106 @@ impl Pass for Differing<'_> {
     fn merge(&self, left: &mut bool, right: bool) {
         *left |= right;
     }
+
+    fn parcel(&self) -> Parcel {
+        Parcel::new(DIFFERING, self.0.clone())
+    }
+
+    fn numbers(&self, sum: bool) -> Vec<f64> {
+        vec![f64::from(u8::from(sum))]
+    }
+
+    fn sum(&self, numbers: Vec<f64>) -> bool {
+        numbers[0] != 0.0
+    }
 }
 
-/// `Σ (v − shift)^power / count` over all values.
-struct Power {
+/// `Σ w (v − shift)^power / count` over all values. Weights are of rows in memory: they never travel.
+struct Power<'a> {
     shift: f64,
     power: i32,
     count: f64,
+    weights: Option<&'a [f64]>,
 }
 
-impl Pass for Power {
-    type Sum = f64;
+impl Pass for Power<'_> {
+    type Sum = ExactSum;
 
-    fn zero(&self) -> f64 {
-        0.0
+    fn zero(&self) -> ExactSum {
+        ExactSum::default()
     }
 
-    fn add(&self, sum: &mut f64, block: &Points, _: usize) {
-        *sum += block.values().iter().map(|v| (v - self.shift).powi(self.power) / self.count).sum::<f64>();
+    fn add(&self, sum: &mut ExactSum, block: &Points, first: usize) {
+        let power = |v: &f64| (v - self.shift).powi(self.power) / self.count;
+        match self.weights {
+            None => block.values().iter().map(power).for_each(|term| sum.add(term)),
+            Some(weights) => {
+                let rows = block.rows().zip(&weights[first..]);
+                rows.for_each(|(row, weight)| row.iter().for_each(|v| sum.add(weight * power(v))));
+            }
+        }
     }
 
-    fn merge(&self, left: &mut f64, right: f64) {
-        *left += right;
+    fn merge(&self, left: &mut ExactSum, right: ExactSum) {
+        left.merge(&right);
+    }
+
+    fn parcel(&self) -> Parcel {
+        Parcel::new(POWER, vec![self.shift, self.count]).with("power", self.power)
+    }
+
+    fn numbers(&self, sum: ExactSum) -> Vec<f64> {
+        sum.numbers()
+    }
+
+    fn sum(&self, numbers: Vec<f64>) -> ExactSum {
+        ExactSum::of(&numbers)
     }
 }
 
-fn median(values: &mut [f64]) -> f64 {
-    let even = values.len().is_multiple_of(2);
-    let middle = values.len() / 2;
-    let (below, &mut upper, _) = values.select_nth_unstable_by(middle, f64::total_cmp);
-    if even { 0.5 * (upper + below.iter().copied().fold(f64::MIN, f64::max)) } else { upper }
+/// Whether rows differ, on another machine.
+pub(crate) fn differing(parcel: Parcel) -> Result<Box<dyn Errand>> {
+    Ok(Box::new(Differing(parcel.numbers)))
 }
+
+/// Powers of values, on another machine.
+pub(crate) fn power(mut parcel: Parcel) -> Result<Box<dyn Errand>> {
+    let (power, numbers) = (parcel.count("power")?, parcel.take(2)?);
+    Ok(Box::new(Power { shift: numbers[0], power: power as i32, count: numbers[1], weights: None }))
+}
+
+/// The value that as much lies below as above; between two of them, their mean.
+fn median(values: &mut [(f64, f64)], total: f64) -> f64 {
+    let lower = |a: &(f64, f64), b: &(f64, f64)| a.0.total_cmp(&b.0);
+    if values.iter().all(|(_, count)| *count == 1.0) {
+        let (even, middle) = (values.len().is_multiple_of(2), values.len() / 2);
+        let (below, &mut (upper, _), _) = values.select_nth_unstable_by(middle, lower);
+        return if even { 0.5 * (upper + below.iter().map(|(v, _)| *v).fold(f64::MIN, f64::max)) } else { upper };
+    }
+    values.sort_unstable_by(lower);
+    let mut below = 0.0;
+    for (k, (value, count)) in values.iter().enumerate() {
+        below += count;
+        let left = below - 0.5 * total;
+        // Sums of weights such as 0.1 miss the middle by rounding.
+        if left.abs() <= MIDDLE * total {
+            return values.get(k + 1).map_or(*value, |(next, _)| 0.5 * (value + next));
+        }
+        if left > 0.0 {
+            return *value;
+        }
+    }
+    values[values.len() - 1].0
+}
+
+/// Rounding of a sum of weights.
+const MIDDLE: f64 = 1e-12;
 
 /// The variance of all values, as numpy's `X.var()`.
 fn variance(rows: &dyn Rows) -> Result<f64> {
-    let count = (rows.n() * rows.d()) as f64;
-    let mean = fold(rows, &Power { shift: 0.0, power: 1, count }, (&(), "bandwidth"))?;
-    fold(rows, &Power { shift: mean, power: 2, count }, (&(), "bandwidth"))
+    let (count, weights) = (rows.weight() * rows.d() as f64, rows.weights());
+    let mean = fold(rows, &Power { shift: 0.0, power: 1, count, weights }, (&(), "bandwidth"))?.value();
+    Ok(fold(rows, &Power { shift: mean, power: 2, count, weights }, (&(), "bandwidth"))?.value())
 }
 
 #[cfg(test)]

@@ -1,18 +1,18 @@
 //! `k′(x, z) = f(x) f(z) k(x, z)`, with `f(x) = b₀ + Σ_n b_n exp(−δ ‖x − v_n‖²)` (Amari & Wu 1999; Li & Gao 2011).
 //!
-//! Where f is large the kernel magnifies: distances in feature space grow. Which f separates the classes of labelled rows
-//! is for the room [`crate::conformal`] to find; here it is given.
+//! Where f is large the kernel magnifies: distances in feature space grow. Which f separates the classes of labelled
+//! rows is for the room [`crate::conformal`] to find; here it is given.
 
 use std::any::Any;
 use std::sync::Arc;
 
 use super::bandwidth::Bandwidth;
-use super::{Capabilities, Entry, Form, KERNELS, Kernel, entry};
+use super::{Capabilities, Entry, Form, Kernel, entry, known};
 use crate::error::{Error, Result};
 use crate::parameter::{DefaultValue, Domain, Parameter, Range};
 use crate::points::Points;
-use crate::simd::Instructions;
 use crate::spec::{Fields, Spec};
+use skpca_simd::Instructions;
 
 /// What is added to the scatter within classes, as a share of its mean, by default.
 const REGULARISATION: f64 = 1e-3;
@@ -85,7 +85,7 @@ const fn learned(name: &'static str, domain: Domain, help: &'static str) -> Para
 /// The kernel that the field `base` names, with the parameters that the other fields give it.
 pub(crate) fn build_base(fields: &mut Fields, bandwidth: &Bandwidth) -> Result<Arc<dyn Kernel>> {
     let name = fields.value("base")?.unwrap_or_default();
-    let bases = KERNELS.iter().filter(|entry| !entry.capabilities.labelled);
+    let bases = known().filter(|entry| !entry.capabilities.labelled);
     let entry = bases.clone().find(|entry| name == entry.name).ok_or_else(|| {
         let names: Vec<&str> = bases.map(|entry| entry.name).collect();
         Error::parameter("base", &name, &names.join(" or "))
@@ -97,29 +97,35 @@ pub(crate) fn build_base(fields: &mut Fields, bandwidth: &Bandwidth) -> Result<A
 /// A kernel times f of both its arguments.
 #[derive(Debug)]
 pub struct Conformal {
-    pub(crate) base: Arc<dyn Kernel>,
-    pub(crate) stretch: Stretch,
+    /// k
+    pub base: Arc<dyn Kernel>,
+    /// f
+    pub stretch: Stretch,
 }
 
 impl Conformal {
     /// The kernel as a conformal one, if it is.
-    pub(crate) fn of(kernel: &dyn Kernel) -> Option<&Conformal> {
+    pub fn of(kernel: &dyn Kernel) -> Option<&Conformal> {
         (kernel as &dyn Any).downcast_ref()
     }
 }
 
 /// `f(x) = b₀ + Σ_n b_n exp(−δ ‖x − v_n‖²)`
 #[derive(Clone, Debug, PartialEq)]
-pub(crate) struct Stretch {
+pub struct Stretch {
+    /// b₀
     pub constant: f64,
+    /// b_n
     pub weights: Vec<f64>,
+    /// v_n
     pub vectors: Points<'static>,
+    /// δ
     pub delta: f64,
 }
 
 impl Stretch {
     /// One value.
-    pub(crate) fn at(&self, x: &[f64]) -> f64 {
+    pub fn at(&self, x: &[f64]) -> f64 {
         self.constant + self.weights.iter().zip(self.bumps(x)).map(|(b, bump)| b * bump).sum::<f64>()
     }
 

@@ -1,9 +1,10 @@
 //! Kernels: one file each, and a registry that is a plain list.
 //!
 //! [`Kernel::eval`] is the definition. [`Kernel::form`] tells the block code how to compute many values at
-//! once; the two are proved equal over the registry. To add a kernel: one file, one line in [`KERNELS`].
+//! once; the two are proved equal over the registry. To add a kernel: one file, one line in [`KERNELS`]; from another
+//! crate, the same file and [`register`].
 
-mod bandwidth;
+pub(crate) mod bandwidth;
 pub(crate) mod conformal;
 pub(crate) mod cosine;
 mod laplacian;
@@ -16,20 +17,20 @@ mod sigmoid;
 
 use std::any::Any;
 use std::fmt::Debug;
-use std::sync::Arc;
+use std::sync::{Arc, PoisonError, RwLock};
 
 use serde_json::{Value, json};
 
-pub use bandwidth::Bandwidth;
-pub(crate) use bandwidth::Distance;
-pub use conformal::Conformal;
-pub(crate) use pinned::pinned;
+pub use bandwidth::{Bandwidth, Distance};
+pub use conformal::{Conformal, Stretch};
+pub(crate) use pinned::{kernel_of, pinned, with_kernel};
 
 use crate::error::{Error, Result};
 use crate::parameter::{self, Parameter};
 use crate::points::Points;
-use crate::simd::Instructions;
-use crate::spec::{Fields, Spec};
+pub use crate::spec::Fields;
+use crate::spec::Spec;
+use skpca_simd::Instructions;
 
 /// A symmetric function of two points, `k(x, z) = φ(x)·φ(z)`.
 pub trait Kernel: Any + Debug + Send + Sync {
@@ -37,7 +38,9 @@ pub trait Kernel: Any + Debug + Send + Sync {
     fn eval(&self, x: &[f64], z: &[f64]) -> f64;
 
     /// The same in the shape the block code knows; of a [`Conformal`] kernel that of its base.
-    fn form(&self) -> Form;
+    fn form(&self) -> Form {
+        Form::Pairs
+    }
 
     /// Name and parameters, every rule resolved to a number.
     fn spec(&self) -> Spec;
@@ -72,6 +75,11 @@ pub trait Kernel: Any + Debug + Send + Sync {
         self.form() == identity
     }
 
+    /// Whether `k(x, x) = 1`, whatever the row.
+    fn unit_diagonal(&self) -> bool {
+        self.bounded() && matches!(self.form(), Form::Gaussian { .. } | Form::Manhattan { .. })
+    }
+
     /// Whether values lie between −1 and 1, whatever the rows: then no row's rounding outweighs the others'.
     fn bounded(&self) -> bool {
         matches!(self.form(), Form::Gaussian { .. } | Form::Manhattan { .. } | Form::Cosine)
@@ -90,6 +98,8 @@ pub enum Form {
     Dot { gamma: f64, coef0: f64, outer: Outer },
     /// `x·z / (‖x‖ ‖z‖)`
     Cosine,
+    /// Anything else: values are computed one pair at a time, by [`Kernel::eval`].
+    Pairs,
 }
 
 /// What a kernel of the inner product does with it.
@@ -119,7 +129,8 @@ pub struct Entry {
     pub learned: &'static [Parameter],
     /// What sets it apart from the others.
     pub capabilities: Capabilities,
-    build: fn(&mut Fields, &Bandwidth) -> Result<Arc<dyn Kernel>>,
+    /// Makes the kernel, reading exactly the parameters that are declared.
+    pub build: fn(&mut Fields, &Bandwidth) -> Result<Arc<dyn Kernel>>,
 }
 
 /// What a kernel is, with any values of its parameters.
@@ -141,7 +152,7 @@ pub struct Capabilities {
 
 impl Capabilities {
     /// A kernel of distances that is bounded and has infinitely many features.
-    pub(crate) const RADIAL: Capabilities = Capabilities {
+    pub const RADIAL: Capabilities = Capabilities {
         bounded: true,
         positive_semidefinite: true,
         finite_dimension: false,
@@ -165,6 +176,14 @@ impl Entry {
     /// Whether a spec leaves something to be learned from labels.
     pub(crate) fn learns(&self, spec: &Spec) -> bool {
         self.capabilities.labelled && !self.only_learned().any(|name| spec.fields.contains_key(name))
+    }
+
+    /// The kernel that `spec` asks for.
+    fn build(&self, spec: &Spec, bandwidth: &Bandwidth) -> Result<Arc<dyn Kernel>> {
+        let mut fields = Fields::new(spec, self.declared());
+        let kernel = (self.build)(&mut fields, bandwidth)?;
+        fields.finish("kernel parameter")?;
+        Ok(kernel)
     }
 
     /// The parameters that nobody gives before they are learned.
@@ -194,16 +213,98 @@ impl Entry {
     }
 }
 
-/// Every kernel there is.
+/// Every kernel of this crate.
 pub const KERNELS: &[Entry] =
     &[rbf::ENTRY, laplacian::ENTRY, polynomial::ENTRY, sigmoid::ENTRY, linear::ENTRY, cosine::ENTRY, conformal::ENTRY];
 
+/// Kernels of other crates. They can be added, and neither changed nor removed: what a name means stays the same.
+static REGISTERED: RwLock<Vec<&'static Entry>> = RwLock::new(Vec::new());
+
+/// Makes a kernel of another crate known by its name: to fits, to model files and as the base of [`Conformal`]. A
+/// program calls it once, before it fits with the kernel or reads a model that has it; to call it again does nothing.
+///
+/// ```
+/// use std::sync::Arc;
+///
+/// use skpca::kernel::{self, Capabilities, Entry, Kernel};
+/// use skpca::{Fit, Parameter, Range, Spec, toys};
+///
+/// /// `1 / (1 + ‖x − z‖² / ℓ²)`
+/// #[derive(Debug)]
+/// struct Cauchy {
+///     length: f64,
+/// }
+///
+/// impl Kernel for Cauchy {
+///     fn eval(&self, x: &[f64], z: &[f64]) -> f64 {
+///         let squared: f64 = x.iter().zip(z).map(|(a, b)| (a - b) * (a - b)).sum();
+///         1.0 / (1.0 + squared / (self.length * self.length))
+///     }
+///
+///     fn spec(&self) -> Spec {
+///         Spec::new("cauchy").with("length", self.length)
+///     }
+///
+///     fn add_gradient(&self, z: &[f64], x: &[f64], weight: f64, out: &mut [f64]) {
+///         let slope = -2.0 * weight * (self.eval(z, x) / self.length).powi(2);
+///         out.iter_mut().zip(z.iter().zip(x)).for_each(|(out, (z, x))| *out += slope * (z - x));
+///     }
+///
+///     fn bounded(&self) -> bool {
+///         true
+///     }
+/// }
+///
+/// static CAUCHY: Entry = Entry {
+///     name: "cauchy",
+///     sklearn: None,
+///     summary: "1 / (1 + ‖x − z‖² / length²)",
+///     source: None,
+///     parameters: &[Parameter::number("length", Range::Above(0.0), 1.0, "ℓ: how far points see each other")],
+///     learned: &[],
+///     capabilities: Capabilities::RADIAL,
+///     build: |fields, _| Ok(Arc::new(Cauchy { length: fields.number("length")? })),
+/// };
+///
+/// kernel::register(&CAUCHY)?;
+/// let fit = Fit { kernel: "cauchy,length=2".parse()?, ..Fit::default() };
+/// assert!(fit.train(&toys::parabola(0))?.fidelity() >= 0.95);
+/// # Ok::<(), skpca::Error>(())
+/// ```
+pub fn register(entry: &'static Entry) -> Result<()> {
+    let refused = |expected: &str| Err(Error::parameter("kernel", entry.name, expected));
+    if entry.name.is_empty() || entry.name.contains(|c: char| c.is_whitespace() || c == ',' || c == '=') {
+        return refused("a name without spaces, commas and equals signs");
+    }
+    if entry.capabilities.labelled {
+        return refused("a kernel that is not learned from labels");
+    }
+    let points = Points::new(1, vec![0.0, 1.0])?;
+    let kernel = entry.build(&Spec::new(entry.name), &Bandwidth { rows: Some(&points), seed: 0 })?;
+    if kernel.spec().name != entry.name {
+        return refused("a kernel whose spec has the name of its entry");
+    }
+    let mut registered = REGISTERED.write().unwrap_or_else(PoisonError::into_inner);
+    match KERNELS.iter().chain(registered.iter().copied()).find(|known| known.name == entry.name) {
+        None => registered.push(entry),
+        Some(known) if std::ptr::eq(known, entry) => {}
+        Some(_) => return refused("a name that no other kernel has"),
+    }
+    Ok(())
+}
+
+/// Every kernel there is, those of other crates last.
+fn known() -> impl Iterator<Item = &'static Entry> + Clone {
+    let registered = REGISTERED.read().unwrap_or_else(PoisonError::into_inner).clone();
+    KERNELS.iter().chain(registered)
+}
+
 /// The line of the registry that `spec` names.
 pub fn entry(spec: &Spec) -> Result<&'static Entry> {
-    KERNELS.iter().find(|entry| entry.name == spec.name).ok_or_else(|| Error::Unknown {
+    known().find(|entry| entry.name == spec.name).ok_or_else(|| Error::Unknown {
         what: "kernel",
         name: spec.name.clone(),
-        valid: KERNELS.iter().map(|entry| entry.name.to_string()).collect(),
+        valid: known().map(|entry| entry.name.to_string()).collect(),
     })
 }
 
@@ -230,11 +331,7 @@ pub(crate) fn build_resolved(spec: &Spec) -> Result<Arc<dyn Kernel>> {
 pub(crate) fn build_with(spec: &Spec, bandwidth: &Bandwidth) -> Result<Arc<dyn Kernel>> {
     #[cfg(test)]
     crate::counters::count(|counts| counts.kernels += 1);
-    let entry = entry(spec)?;
-    let mut fields = Fields::new(spec, entry.declared());
-    let kernel = (entry.build)(&mut fields, bandwidth)?;
-    fields.finish("kernel parameter")?;
-    Ok(kernel)
+    entry(spec)?.build(spec, bandwidth)
 }
 
 #[cfg(test)]
@@ -262,7 +359,7 @@ mod tests {
         let message = |text: &str| build(&text.parse().unwrap(), &points, 0).unwrap_err().to_string();
         let names: Vec<&str> = KERNELS.iter().map(|entry| entry.name).collect();
         assert_eq!(message("gauss"), format!("unknown kernel 'gauss': expected one of {}", names.join(", ")));
-        assert_eq!(message("rbf,width=1"), "unknown kernel parameter 'width': expected one of gamma, sigma");
+        assert_eq!(message("rbf,breadth=1"), "unknown kernel parameter 'breadth': expected one of gamma, sigma, width");
         assert_eq!(
             message("linear,gamma=1"),
             "unknown kernel parameter 'gamma': expected one of nothing (it has no parameters)"

@@ -1,13 +1,15 @@
 //! A kernel whose values are computed with given instructions.
 //!
-//! The level of a fit goes with its kernel, because whatever computes kernel values has the kernel: no sum can be made with
-//! other instructions by forgetting to pass them on, and no thread has to be told (docs/decisions/0025).
+//! The level of a fit goes with its kernel, because whatever computes kernel values has the kernel: no sum can be made
+//! with other instructions by forgetting to pass them on, and no thread has to be told (docs/decisions/0025).
 
 use std::sync::Arc;
 
-use super::{Conformal, Form, Kernel};
-use crate::simd::Instructions;
+use super::{Conformal, Form, Kernel, build_resolved};
+use crate::error::Result;
+use crate::parcel::{Parcel, wrong};
 use crate::spec::Spec;
+use skpca_simd::{Instructions, Level};
 
 /// The same kernel with values by `instructions`.
 pub(crate) fn pinned(kernel: Arc<dyn Kernel>, instructions: Instructions) -> Arc<dyn Kernel> {
@@ -20,6 +22,19 @@ pub(crate) fn pinned(kernel: Arc<dyn Kernel>, instructions: Instructions) -> Arc
         }
         None => Arc::new(Pinned { kernel, instructions }),
     }
+}
+
+/// A parcel that a kernel travels with, and what its values are computed with.
+pub(crate) fn with_kernel(parcel: Parcel, kernel: &Arc<dyn Kernel>) -> Parcel {
+    parcel.with("kernel", kernel.spec().to_json()).with("level", kernel.instructions().level().name())
+}
+
+/// The kernel of a parcel: with the instructions of where it comes from, if this machine has them.
+pub(crate) fn kernel_of(parcel: &Parcel) -> Result<Arc<dyn Kernel>> {
+    let spec = parcel.head.get("kernel").ok_or_else(|| wrong("they have no kernel"))?;
+    let level: Level = parcel.text("level").parse()?;
+    let instructions = level.instructions().unwrap_or_else(|_| Instructions::best());
+    Ok(pinned(build_resolved(&Spec::from_json(spec)?)?, instructions))
 }
 
 #[derive(Debug)]

@@ -1,4 +1,4 @@
-//! `k(x, z) = exp(−γ ‖x − z‖²)`, with γ = 1 / 2σ² where σ is given
+//! `k(x, z) = exp(−γ ‖x − z‖²)`, with γ = 1 / 2σ² where σ is given, and 1 / r² where a width r is
 
 use std::sync::Arc;
 
@@ -14,21 +14,31 @@ pub(super) const ENTRY: Entry = Entry {
     sklearn: None,
     summary: "exp(−γ ‖x − z‖²)",
     source: None,
-    parameters: &[GAMMA, SIGMA],
+    parameters: &[GAMMA, SIGMA, WIDTH],
     learned: &[],
     capabilities: Capabilities { gaussian: true, ..Capabilities::RADIAL },
     build: |fields, bandwidth| {
         let gamma_is_given = fields.is_given("gamma");
-        let gamma = match fields.optional_number("sigma")? {
-            None => bandwidth.of("gamma", fields, Distance::Squared)?,
-            Some(sigma) if gamma_is_given => {
-                return Err(Error::parameter("sigma", sigma, "either gamma or sigma, not both"));
-            }
-            Some(sigma) => 0.5 / (sigma * sigma),
+        let gamma = match (fields.optional_number("sigma")?, fields.optional_number("width")?) {
+            (None, None) => bandwidth.of("gamma", fields, Distance::Squared)?,
+            (Some(sigma), None) if !gamma_is_given => 0.5 / (sigma * sigma),
+            (None, Some(width)) if !gamma_is_given => 1.0 / (width * width),
+            (Some(sigma), _) => return Err(Error::parameter("sigma", sigma, ONE_OF_THEM)),
+            (_, Some(width)) => return Err(Error::parameter("width", width, ONE_OF_THEM)),
         };
         Ok(Arc::new(Rbf { gamma }))
     },
 };
+
+const ONE_OF_THEM: &str = "one of gamma, sigma and width, not several";
+
+/// As Tipping gives it.
+const WIDTH: Parameter = Parameter::optional(
+    "width",
+    Domain::Number(Range::Between(1e-150, 1e150)),
+    "gamma decides",
+    "r, instead of γ = 1 / r²",
+);
 
 /// Squares of these are neither 0 nor infinite.
 const SIGMA: Parameter = Parameter::optional(
@@ -60,5 +70,26 @@ impl Kernel for Rbf {
     fn add_gradient(&self, z: &[f64], x: &[f64], weight: f64, out: &mut [f64]) {
         let step = -2.0 * self.gamma * weight * self.eval(z, x);
         out.iter_mut().zip(z.iter().zip(x)).for_each(|(out, (z, x))| *out += step * (z - x));
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::Points;
+    use crate::kernel::build;
+
+    #[test]
+    fn widths_are_those_of_the_papers() {
+        let points = Points::new(1, vec![0.0, 1.0]).unwrap();
+        let built = |text: &str| build(&text.parse().unwrap(), &points, 0);
+        for (text, gamma) in [("rbf,gamma=0.125", 0.125_f64), ("rbf,sigma=2", 0.125), ("rbf,width=2", 0.25)] {
+            assert_eq!(built(text).unwrap().eval(&[0.0], &[3.0]), (-9.0 * gamma).exp(), "{text}");
+        }
+        for text in ["rbf,gamma=1,sigma=2", "rbf,gamma=1,width=2", "rbf,sigma=1,width=2", "rbf,width=0", "rbf,sigma=-1"]
+        {
+            assert!(built(text).is_err(), "{text}");
+        }
+        let message = built("rbf,width=0").unwrap_err().to_string();
+        assert_eq!(message, "width = 0.0: expected a number from 1e-150 to 1e150");
     }
 }

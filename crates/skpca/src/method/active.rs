@@ -64,8 +64,8 @@ impl Active {
         Ok(-0.5 * (self.n * determinant + (self.trace - dense::trace(&x) / self.noise) / self.noise))
     }
 
-    /// `S_ij` and `Q_ij`. `σ²C⁻¹f_a = Σ_b E_ba f_b`; column a of E is of `√W B⁻¹ √W⁻¹`, or of `I − √W B⁻¹ √W K/σ²` where
-    /// the weight is zero.
+    /// `S_ij` and `Q_ij`. `σ²C⁻¹f_a = Σ_b E_ba f_b`; column a of E is of `√W B⁻¹ √W⁻¹`, or of `I − √W B⁻¹ √W K/σ²`
+    /// where the weight is zero.
     fn moments(&self, weights: &[f64]) -> Result<PointMoments> {
         let m = weights.len();
         let roots: Vec<f64> = weights.iter().map(|w| w.sqrt()).collect();

@@ -10,9 +10,10 @@
 //! A-step: a (group) lasso for fixed P, convex           P-step: P = polar(T V), where −tr VᵀTP = −‖TV‖_*
 //! ```
 //!
-//! Everything happens on a working set of rows, over which G is known, and P moves within its reach. When the alternation
-//! has settled there, one pass over all rows finds those that would lower the objective, and they join. The duality gap over all rows, recomputed from what
-//! is returned, is the certificate of the A-step. What vectors are, and how T acts on them, is the space's to know.
+//! Everything happens on a working set of rows, over which G is known, and P moves within its reach. When the
+//! alternation has settled there, one pass over all rows finds those that would lower the objective, and they join. The
+//! duality gap over all rows, recomputed from what is returned, is the certificate of the A-step. What vectors are, and
+//! how T acts on them, is the space's to know.
 
 use std::cell::Cell;
 use std::ops::Range;
@@ -70,8 +71,8 @@ pub(super) struct Scheme {
     pub sequential: bool,
 }
 
-/// When an alternation ends: after so many P-steps, or when P moves less than `moved` (a column) and the objective falls
-/// by less than `change` (a share); and at which gap over all rows the working set is large enough.
+/// When an alternation ends: after so many P-steps, or when P moves less than `moved` (a column) and the objective
+/// falls by less than `change` (a share); and at which gap over all rows the working set is large enough.
 #[derive(Clone, Copy)]
 struct Effort {
     rounds: usize,
@@ -143,17 +144,27 @@ struct Screening {
     ratios: Vec<f64>,
 }
 
-/// Rows that may join soon, increasing. If there are many, those that pull most are neighbours, and once a few of them have
-/// joined the others no longer want to: most of the watched are spread evenly over all.
+/// Rows that may join soon, increasing. If there are many, those that pull most are neighbours, and once a few of them
+/// have joined the others no longer want to: most of the watched are spread evenly over all.
 fn nearest(ratios: &[f64]) -> Vec<usize> {
-    let mut rows: Vec<usize> = (0..ratios.len()).filter(|&i| ratios[i] > NEARLY).collect();
-    if rows.len() > NEAREST {
-        rows.select_nth_unstable_by(FIRST, |&i, &j| ratios[j].total_cmp(&ratios[i]).then(i.cmp(&j)));
-        let mut others = rows.split_off(FIRST);
-        others.sort_unstable();
-        let spread = NEAREST - FIRST;
-        rows.extend((0..spread).map(|k| others[k * others.len() / spread]));
-        rows.sort_unstable();
+    let rows: Vec<usize> = (0..ratios.len()).filter(|&i| ratios[i] > NEARLY).collect();
+    if rows.len() <= NEAREST {
+        return rows;
+    }
+    let mut first = strongest(rows.clone(), ratios, FIRST);
+    first.sort_unstable();
+    let others: Vec<usize> = rows.into_iter().filter(|row| first.binary_search(row).is_err()).collect();
+    let spread = NEAREST - FIRST;
+    first.extend((0..spread).map(|k| others[k * others.len() / spread]));
+    first.sort_unstable();
+    first
+}
+
+/// So many of the rows: those that pull most, in any order.
+fn strongest(mut rows: Vec<usize>, ratios: &[f64], count: usize) -> Vec<usize> {
+    if count < rows.len() {
+        rows.select_nth_unstable_by(count, |&i, &j| ratios[j].total_cmp(&ratios[i]).then(i.cmp(&j)));
+        rows.truncate(count);
     }
     rows
 }
@@ -193,6 +204,14 @@ struct Coefficients {
     sizes: Vec<Vec<f64>>,
     /// `½ tr T + ½ tr AᵀGA + penalty`
     without_p: f64,
+}
+
+/// Where an alternation on a working set begins.
+#[derive(Clone, Copy)]
+struct Start<'a> {
+    p: &'a Vectors,
+    penalties: &'a [f64],
+    sizes: &'a [Vec<f64>],
 }
 
 /// Where an alternation on a working set has ended.
@@ -236,8 +255,8 @@ impl<'a> Alternation<'a> {
 
     /// Bounds the P-steps of a search, which solves at many penalties: where P settles slowly at all of them, only the
     /// first are solved to the end, and the report says whether the last was.
-    pub(super) fn limit(&mut self) {
-        self.budget = SEARCH * self.scheme.rounds;
+    pub(super) fn limit(&mut self, starts: usize) {
+        self.budget = (SEARCH * starts).saturating_mul(self.scheme.rounds);
         self.share = SHARE;
     }
 
@@ -309,10 +328,11 @@ impl<'a> Alternation<'a> {
         let images = Images::of(self.space, &self.atoms, self.images.take());
         let reach = Reach::new(self.space, &images, start);
         let own = reach.start();
+        let from = Start { p: &own, penalties, sizes };
         let Alternated { p, sizes, rounds, settled } = if self.scheme.sequential {
-            self.one_by_one(&reach, &own, penalties, sizes, effort)?
+            self.one_by_one(&reach, from, effort)?
         } else {
-            self.alternate(&reach, &own, &own.columns(0..0), penalties, sizes, effort)?
+            self.alternate(&reach, from, &own.columns(0..0), effort)?
         };
         let p = reach.outside(&p);
         self.images = Some(images);
@@ -321,8 +341,8 @@ impl<'a> Alternation<'a> {
         Ok(self.state(p, penalties, &sizes, rounds, settled))
     }
 
-    /// Alternates on the working set, enlarges it, and so on until no row outside wants to join. Between two passes over
-    /// all rows only those that were near to joining are looked at.
+    /// Alternates on the working set, enlarges it, and so on until no row outside wants to join. Between two passes
+    /// over all rows only those that were near to joining are looked at.
     fn grown(
         &mut self,
         start: &Vectors,
@@ -353,8 +373,8 @@ impl<'a> Alternation<'a> {
         unreachable!("the loop returns")
     }
 
-    /// Rows that should join, none if the state is good enough: first among those near, then, if it has to be certified or
-    /// none are known to be near, among all. The gap of a certified state is over all rows.
+    /// Rows that should join, none if the state is good enough: first among those near, then, if it has to be certified
+    /// or none are known to be near, among all. The gap of a certified state is over all rows.
     fn look(&mut self, state: &mut Minimum, penalties: &[f64], effort: Effort) -> Vec<usize> {
         if let Some(near) = &self.near {
             let outside = self.certify(state, penalties, Some(near)).first;
@@ -379,19 +399,13 @@ impl<'a> Alternation<'a> {
     }
 
     /// Algorithm 1's order: each component alternates until it settles, orthogonal to those before it.
-    fn one_by_one(
-        &self,
-        reach: &Reach,
-        start: &Vectors,
-        penalties: &[f64],
-        sizes: &[Vec<f64>],
-        effort: Effort,
-    ) -> Result<Alternated> {
-        let mut all = Alternated { p: start.columns(0..0), sizes: Vec::new(), rounds: 0, settled: true };
-        for k in 0..start.count() {
-            let column = start.columns(k..k + 1);
+    fn one_by_one(&self, reach: &Reach, from: Start, effort: Effort) -> Result<Alternated> {
+        let mut all = Alternated { p: from.p.columns(0..0), sizes: Vec::new(), rounds: 0, settled: true };
+        for k in 0..from.p.count() {
+            let column = from.p.columns(k..k + 1);
             let own = polar(&column, &column, &all.p, &|i| reach.direction(i))?.0;
-            let one = self.alternate(reach, &own, &all.p, &penalties[k..k + 1], &sizes[k..k + 1], effort)?;
+            let from = Start { p: &own, penalties: &from.penalties[k..k + 1], sizes: &from.sizes[k..k + 1] };
+            let one = self.alternate(reach, from, &all.p, effort)?;
             all.p = all.p.beside(&one.p);
             all.sizes.extend(one.sizes);
             all.rounds = all.rounds.max(one.rounds);
@@ -401,18 +415,10 @@ impl<'a> Alternation<'a> {
     }
 
     /// P-steps with momentum, which is dropped when the objective rises.
-    fn alternate(
-        &self,
-        reach: &Reach,
-        start: &Vectors,
-        before: &Vectors,
-        penalties: &[f64],
-        sizes: &[Vec<f64>],
-        effort: Effort,
-    ) -> Result<Alternated> {
+    fn alternate(&self, reach: &Reach, from: Start, before: &Vectors, effort: Effort) -> Result<Alternated> {
         let tight = 1e-2 * self.scheme.gap;
-        let (mut p, mut previous) = (start.clone(), start.clone());
-        let mut sizes = sizes.to_vec();
+        let (mut p, mut previous) = (from.p.clone(), from.p.clone());
+        let mut sizes = from.sizes.to_vec();
         let (mut best, mut momentum, mut taken) = (f64::INFINITY, 0.0, 0);
         let mut settled = false;
         let directions = |i: usize| reach.direction(i);
@@ -426,7 +432,7 @@ impl<'a> Alternation<'a> {
             } else {
                 p.clone()
             };
-            let step = self.coefficients(reach.along(&ahead), penalties, &sizes, tight);
+            let step = self.coefficients(reach.along(&ahead), from.penalties, &sizes, tight);
             let (next, nuclear) = polar(&reach.image(step.a.as_ref()), &ahead, before, &directions)?;
             let objective = step.without_p - nuclear;
             if momentum > 0.0 && objective > best {
@@ -539,7 +545,8 @@ impl<'a> Alternation<'a> {
             1 => others,
             _ => others.par_chunks_exact(count).map(|row| row.iter().copied().fold(0.0, f64::max)).collect(),
         };
-        let mut first: Vec<usize> = (0..ratios.len()).filter(|&i| ratios[i] > 1.0 + 1e-10).collect();
+        let first: Vec<usize> = (0..ratios.len()).filter(|&i| ratios[i] > 1.0 + 1e-10).collect();
+        let mut first = strongest(first, &ratios, self.considered());
         first.sort_by(|&i, &j| ratios[j].total_cmp(&ratios[i]).then(i.cmp(&j)));
         Screening { first: first.into_iter().map(|i| near.map_or(i, |near| near.rows[i])).collect(), ratios }
     }
@@ -550,10 +557,15 @@ impl<'a> Alternation<'a> {
         self.space.pass(y, &|products| ratios(products, &groups, penalties))
     }
 
+    /// Rows of which some may join at a time.
+    fn considered(&self) -> usize {
+        4 * JOIN.max(self.atoms.rows.len() / 8)
+    }
+
     /// Enlarges the working set by the first of `candidates` that are not too alike; tells whether it grew.
     fn join(&mut self, candidates: &[usize]) -> bool {
-        let most = JOIN.max(self.atoms.rows.len() / 8);
-        let considered = &candidates[..candidates.len().min(4 * most)];
+        let most = self.considered() / 4;
+        let considered = &candidates[..candidates.len().min(self.considered())];
         let atoms = self.space.atoms(considered.to_vec());
         let products = self.space.products(&atoms, &atoms);
         let known = self.space.products(&atoms, &self.atoms);

@@ -1,12 +1,16 @@
-//! Kernel discriminant analysis in the span of few points (reviewed in Li & Gao 2011, §2.2): directions along which classes
-//! are far apart and each of them is narrow.
+//! Kernel discriminant analysis in the span of few points (reviewed in Li & Gao 2011, §2.2): directions along which
+//! classes are far apart and each of them is narrow.
 //!
 //! ```text
 //! S_b v = J (S_w + ρ (tr S_w / m) I) v,    S_b = Σ_c n_c (m_c − φ̄)(m_c − φ̄)ᵀ,   S_w = Σ_j (φ(x_j) − m_c(j))(φ(x_j) − m_c(j))ᵀ
 //! ```
 //!
-//! in orthonormal coordinates of the span of the points that `greedy` chooses for all variance (`gain=trace`). There are at most as many directions as classes
-//! but one. Nothing n × n: S_w is the scatter of all rows without that of the class means.
+//! in orthonormal coordinates of the span of the points that `greedy` chooses for all variance (`gain=trace`). There
+//! are at most as many directions as classes but one. Nothing n × n: S_w is the scatter of all rows without that of the
+//! class means.
+
+use std::borrow::Cow;
+use std::sync::Arc;
 
 use faer::{Mat, MatRef};
 
@@ -16,11 +20,13 @@ use crate::dense;
 use crate::eigen::{Accuracy, top};
 use crate::error::{Error, Result};
 use crate::gram::Basis;
+use crate::kernel::{kernel_of, with_kernel};
 use crate::labels::Labels;
 use crate::parameter::{Parameter, Range};
+use crate::parcel::Parcel;
 use crate::points::Points;
 use crate::report::Report;
-use crate::rows::{Pass, fold};
+use crate::rows::{Errand, Pass, fold};
 use crate::spec::Spec;
 
 /// ρ by default.
@@ -64,7 +70,8 @@ impl Method for Discriminant {
         let chosen = support.points(task.rows)?;
         let fidelity = task.fidelity_of(&chosen, &expansion)?;
         let span = task.span(&chosen)?;
-        let means = class_means(&Basis::new(task.kernel.clone(), chosen.select(span.kept())), task, labels)?;
+        let basis = Arc::new(Basis::new(task.kernel.clone(), chosen.select(span.kept())));
+        let means = class_means(&basis, task, labels)?;
         let (values, directions) =
             self.directions(span.scatter(), span.coordinates(means).as_ref(), &labels.counts(), directions)?;
         let note = "the fidelity is that of kernel PCA on the points kept, not of the directions that separate classes";
@@ -81,13 +88,18 @@ impl Method for Discriminant {
         Ok(Solution { fidelity, reference, fewer, ..solution })
     }
 
+    fn holds_rows(&self, size: &Size) -> bool {
+        self.points.holds_rows(size)
+    }
+
     fn memory(&self, size: &Size) -> usize {
         self.points.memory(size)
     }
 }
 
 impl Discriminant {
-    /// The ratios J, largest first, and the directions, of classes with these `means` (m × classes, from the mean of `scatter`).
+    /// The ratios J, largest first, and the directions, of classes with these `means` (m × classes, from the mean of
+    /// `scatter`).
     fn directions(
         &self,
         scatter: &Mat<f64>,
@@ -123,16 +135,30 @@ impl Discriminant {
 }
 
 /// `(1/n_c) Σ_{j in c} k_z(x_j)`, m × classes.
-fn class_means(basis: &Basis, task: &Task, labels: &Labels) -> Result<Mat<f64>> {
+fn class_means(basis: &Arc<Basis>, task: &Task, labels: &Labels) -> Result<Mat<f64>> {
     let counts = labels.counts();
-    let sums = fold(task.rows, &ClassSums { basis, labels }, (task.watch, "class means"))?;
+    let pass = ClassSums { basis: basis.clone(), labels: Cow::Borrowed(labels), first: 0 };
+    let sums = fold(task.rows, &pass, (task.watch, "class means"))?;
     Ok(Mat::from_fn(sums.nrows(), counts.len(), |i, c| sums[(i, c)] / counts[c] as f64))
 }
 
 /// `Σ_{j in c} k_z(x_j)`, m × classes.
 struct ClassSums<'a> {
-    basis: &'a Basis,
-    labels: &'a Labels,
+    basis: Arc<Basis>,
+    /// Of rows that begin with the number `first`.
+    labels: Cow<'a, Labels>,
+    first: usize,
+}
+
+/// What the pass is called where it travels.
+pub(crate) const CLASS_SUMS: &str = "class sums";
+
+/// Sums of classes, on another machine whose rows, from the number `first` on, are of these `classes`.
+pub(crate) fn class_sums(mut parcel: Parcel, classes: Vec<usize>, first: usize) -> Result<Box<dyn Errand>> {
+    let (m, d, kernel) = (parcel.count("m")?, parcel.count("d")?, kernel_of(&parcel)?);
+    let basis = Arc::new(Basis::new(kernel, Points::new(d, parcel.take(m.saturating_mul(d))?)?));
+    let labels = Labels::numbered(parcel.count("classes")?, classes)?;
+    Ok(Box::new(ClassSums { basis, labels: Cow::Owned(labels), first }))
 }
 
 impl Pass for ClassSums<'_> {
@@ -146,12 +172,26 @@ impl Pass for ClassSums<'_> {
         let mut k = Mat::zeros(block.n(), sums.nrows());
         self.basis.block(block, k.as_mut());
         for i in 0..block.n() {
-            let class = self.labels.of(first + i);
+            let class = self.labels.of(first - self.first + i);
             sums.col_mut(class).iter_mut().zip(k.row(i).iter()).for_each(|(sum, k)| *sum += k);
         }
     }
 
     fn merge(&self, left: &mut Mat<f64>, right: Mat<f64>) {
         *left += right;
+    }
+
+    fn parcel(&self) -> Parcel {
+        let points = self.basis.points();
+        let parcel = Parcel::new(CLASS_SUMS, points.values().to_vec()).with("m", points.n()).with("d", points.d());
+        with_kernel(parcel.with("classes", self.labels.classes()), self.basis.kernel())
+    }
+
+    fn numbers(&self, sum: Mat<f64>) -> Vec<f64> {
+        (0..sum.ncols()).flat_map(|class| sum.col(class).iter().copied().collect::<Vec<f64>>()).collect()
+    }
+
+    fn sum(&self, numbers: Vec<f64>) -> Mat<f64> {
+        MatRef::from_column_major_slice(&numbers, self.basis.points().n(), self.labels.classes()).to_owned()
     }
 }

@@ -5,7 +5,7 @@
 //! ```
 
 use super::parameters::{BY_TARGET, RANK, REFIT};
-use super::regression::{ALTERNATIONS, FRACTION, Kind, PENALTY, Regression, TOLERANCE};
+use super::regression::{ALTERNATIONS, FRACTION, Kind, PENALTY, Regression, STARTS, TOLERANCE};
 use super::{Capabilities, Entry};
 use crate::parameter::{Domain, Parameter, Range};
 
@@ -13,7 +13,7 @@ pub(super) const ENTRY: Entry = Entry {
     name: "elastic-net",
     summary: "elastic net on the coefficients, points of its own for each component",
     source: "Das, Golatkar & Awate 2018",
-    parameters: &[RIDGE, PENALTY, FRACTION, L1_RATIO, ALTERNATIONS, REFIT, TOLERANCE, RANK],
+    parameters: &[RIDGE, PENALTY, FRACTION, L1_RATIO, ALTERNATIONS, STARTS, REFIT, TOLERANCE, RANK],
     capabilities: Capabilities { path: true, ..Capabilities::NONE },
     build: |fields| Regression::build(Kind::ElasticNet, fields),
 };

@@ -7,12 +7,12 @@
 //! ```
 //!
 //! J is the energy that the paper's components lose, counted on the kept points alone; on all points they lose no more.
-//! Those components hold φ̄, and with it every point. Ours are the best in the span of the kept points, usually better, but
-//! J does not bound what they lose: both numbers are reported.
+//! Those components hold φ̄, and with it every point. Ours are the best in the span of the kept points, usually better,
+//! but J does not bound what they lose: both numbers are reported.
 //!
-//! What the rule does: it keeps the points farthest from the mean, so outliers first; and where the bandwidth is so small
-//! that all points are equally far, it keeps (1 − γ) n of them, whatever the data. With the linear kernel features are the
-//! columns: two passes over the table, sums of d × d, and no more than d points need to be stored.
+//! What the rule does: it keeps the points farthest from the mean, so outliers first; and where the bandwidth is so
+//! small that all points are equally far, it keeps (1 − γ) n of them, whatever the data. With the linear kernel
+//! features are the columns: two passes over the table, sums of d × d, and no more than d points need to be stored.
 
 mod features;
 
@@ -32,8 +32,9 @@ use crate::factor::sums;
 use crate::parameter::{Domain, Parameter, Range};
 use crate::reference::Reference;
 use crate::report::Report;
+use crate::skeleton::SPANNING;
 use crate::spec::Spec;
-use crate::spectrum::{Expansion, SPANNING};
+use crate::spectrum::Expansion;
 use crate::watch::check;
 
 /// Sums that differ by this share of the whole are equal.
@@ -189,8 +190,8 @@ fn rounded(energy: f64) -> f64 {
     f64::from_bits(((energy.to_bits() >> (DROPPED - 1)).wrapping_add(1) >> 1) << DROPPED)
 }
 
-/// The rows, those that hold most energy first, as far as somebody asked: what stands before a cut comes before all that stands
-/// behind it, and the last one before a cut is the last of them in order.
+/// The rows, those that hold most energy first, as far as somebody asked: what stands before a cut comes before all
+/// that stands behind it, and the last one before a cut is the last of them in order.
 struct Ranking {
     /// Energy and row.
     order: Vec<(f64, usize)>,

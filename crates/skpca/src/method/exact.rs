@@ -4,13 +4,14 @@
 //! K̃ u = λ u,   a = u / √λ,   1ᵀa = 0     so  Σ a_i φ(x_i) is the same with centred and uncentred atoms
 //! ```
 
-use faer::Mat;
+use faer::{Mat, MatRef};
 
 use super::{Capabilities, Entry, Method, Size, Solution, Support, Target, Task};
 use crate::dense;
-use crate::eigen::{Accuracy, KernelOperator, Operator, kernel_memory, top_of_kernel};
+use crate::eigen::{Accuracy, KernelOperator, Operator, WeightedKernel, kernel_memory, top_of_kernel, top_of_weighted};
 use crate::error::{Error, Result};
 use crate::kernel_matrix::diagonal;
+use crate::points::Points;
 use crate::report::Report;
 use crate::spec::Spec;
 use crate::spectrum::{Expansion, resolved};
@@ -20,7 +21,7 @@ pub(super) const ENTRY: Entry = Entry {
     summary: "kernel PCA with every point kept: the reference",
     source: "Schölkopf, Smola & Müller 1998",
     parameters: &[],
-    capabilities: Capabilities { keeps_all_rows: true, ..Capabilities::NONE },
+    capabilities: Capabilities { keeps_all_rows: true, weights: true, ..Capabilities::NONE },
     build: |_| Ok(Box::new(Exact)),
 };
 
@@ -35,6 +36,9 @@ impl Method for Exact {
         }
         let points = task.rows.whole()?;
         let squares = diagonal(task.kernel, points)?;
+        if let Some(weights) = task.rows.weights() {
+            return weighted(task, points, weights, &squares);
+        }
         let trace = squares.iter().sum::<f64>();
         let operator = KernelOperator::new(task.kernel, points, task.center);
         let pairs = top_of_kernel(&operator, task.q, Accuracy { trace, ..Accuracy::default() }, task.seed, task.watch)?;
@@ -44,7 +48,7 @@ impl Method for Exact {
             let mean = if task.center { coefficients.col(j).iter().sum::<f64>() / n as f64 } else { 0.0 };
             coefficients.col_mut(j).iter_mut().for_each(|a| *a = (*a - mean) / value.sqrt());
         }
-        let (coefficients, values) = orthonormal(&operator, coefficients, pairs.values, &squares);
+        let (coefficients, values) = orthonormal(|a| operator.apply(a), coefficients, pairs.values, &squares);
         let share = if task.center { 1.0 / n as f64 } else { 0.0 };
         let report =
             Report { gap: Some(pairs.residual), rounds: pairs.rounds, converged: pairs.converged, ..Report::default() };
@@ -68,13 +72,39 @@ impl Method for Exact {
     }
 }
 
+/// Of rows that count differently: `D^½ K̃ D^½ u = λ u,  a = D^½ u / √λ`, and the rest as if they were repeated.
+fn weighted(task: &Task, points: &Points, weights: &[f64], squares: &[f64]) -> Result<Solution> {
+    let n = task.n();
+    let trace = dense::dot(squares, weights);
+    let operator = WeightedKernel::new(task.kernel, points, weights, task.center);
+    let accuracy = Accuracy { trace, ..Accuracy::default() };
+    let pairs = top_of_weighted(&operator, task.q, accuracy, task.seed, task.watch)?;
+    let coefficients = operator.coefficients(&pairs.vectors, &pairs.values);
+    // Coefficients sum up to zero if centred: K is as good as K̃.
+    let (coefficients, values) = orthonormal(|a| operator.plain(a), coefficients, pairs.values, squares);
+    let report =
+        Report { gap: Some(pairs.residual), rounds: pairs.rounds, converged: pairs.converged, ..Report::default() };
+    let expansion = Expansion {
+        kept: (0..n).collect(),
+        coefficients,
+        frame: None,
+        captured: values.iter().sum(),
+        values,
+        mu: operator.means().to_vec(),
+        beta: operator.mean(),
+        residual_trace: 0.0,
+        trace,
+    };
+    Ok(Solution::new(Spec::new("exact"), Support::Rows((0..n).collect()), expansion, report))
+}
+
 /// From here on, the rounding of an eigenvector is seen in the norm of its component.
 const UNEVEN: f64 = 1e-9;
 
 /// The components that are more than rounding, made orthonormal again: an eigenvector is known to the rounding of the
 /// largest eigenvalue λ₁, and its component, divided by √λ, to `ε λ₁/λ`.
 fn orthonormal(
-    operator: &KernelOperator,
+    product: impl Fn(MatRef<f64>) -> Mat<f64>,
     coefficients: Mat<f64>,
     values: Vec<f64>,
     squares: &[f64],
@@ -84,7 +114,7 @@ fn orthonormal(
     let values: Vec<f64> = resolved.iter().map(|&j| values[j]).collect();
     let (Some(first), Some(last)) = (values.first(), values.last()) else { return (a, values) };
     if f64::EPSILON * first > UNEVEN * last
-        && let Some(l) = dense::cholesky(dense::product(a.transpose(), operator.apply(a.as_ref()).as_ref()).as_ref())
+        && let Some(l) = dense::cholesky(dense::product(a.transpose(), product(a.as_ref()).as_ref()).as_ref())
     {
         dense::divide_by_transposed(a.as_mut(), l.as_ref());
     }

@@ -5,16 +5,17 @@
 //! ∂W/∂z_i = 2 Σ_j (Σ_k b_ik y_jk) ∂k(z_i, x_j) − 2 Σ_l (Σ_k λ_k b_ik b_lk) ∂k(z_i, z_l),   y_jk = b_kᵀ(k_z(x_j) − μ)
 //! ```
 //!
-//! A conformal kernel f(x) f(z) k(x, z) needs f at the rows and the gradient of k alone: W depends on the span of Z, which the
-//! length f(z) of a vector does not change.
+//! A conformal kernel f(x) f(z) k(x, z) needs f at the rows and the gradient of k alone: W depends on the span of Z,
+//! which the length f(z) of a vector does not change.
 //!
-//! One path of models, each from the one before: as many rows as components, chosen and exchanged as `greedy` does; a few steps of
-//! L-BFGS; the rows that add most to the points where they are now; steps again. It goes on until the target is held, or there are as
-//! many points as asked for. What can still be gained is told by the last steps: where it will not do, there is no use in more of
-//! them. In the end the points that matter least are dropped while the target can be held without them (docs/decisions/0023).
+//! One path of models, each from the one before: as many rows as components, chosen and exchanged as `greedy` does; a
+//! few steps of L-BFGS; the rows that add most to the points where they are now; steps again. It goes on until the
+//! target is held, or there are as many points as asked for. What can still be gained is told by the last steps: where
+//! it will not do, there is no use in more of them. In the end the points that matter least are dropped while the
+//! target can be held without them (docs/decisions/0023).
 //!
-//! With many rows it sees a sample of them, and the components are those of all rows in the end: nothing larger than the data is
-//! ever made.
+//! With many rows it sees a sample of them, and the components are those of all rows in the end: nothing larger than
+//! the data is ever made.
 
 mod climb;
 mod objective;
@@ -31,6 +32,7 @@ use crate::kernel::Form;
 use crate::points::Points;
 use crate::random::{Random, Stream};
 use crate::report::{ABOVE_ONE, Report};
+use crate::rows::Part;
 use crate::spec::Spec;
 use crate::spectrum::Expansion;
 
@@ -71,7 +73,7 @@ pub(super) const ENTRY: Entry = Entry {
             Parameter::count("rows", 2, SEEN_ROWS, "rows that are seen while points move"),
         ]
     },
-    capabilities: super::Capabilities { synthetic_points: true, ..super::Capabilities::NONE },
+    capabilities: super::Capabilities { synthetic_points: true, weights: true, ..super::Capabilities::NONE },
     build: |fields| {
         Ok(Box::new(Free {
             steps: fields.count("steps")?,
@@ -101,7 +103,7 @@ impl Method for Free {
         let note = (seen < n && evaluations > 1).then(|| format!("points were moved on {seen} of {n} rows"));
         let report = Report {
             notes: note.into_iter().collect(),
-            objective: Some(moved.expansion.captured / n as f64),
+            objective: Some(moved.expansion.captured / task.rows.weight()),
             rounds: evaluations,
             converged: moved.converged,
             ..Report::default()
@@ -125,6 +127,18 @@ impl Method for Free {
         // Rows packed twice for moving and twice for choosing, values and their weights.
         8 * (size.leading() + 2 * size.n + seen * (4 * size.d + 6 * m + 4 * size.q) + m * (30 * size.d + 8 * m))
     }
+}
+
+/// Points that others chose after some steps of the optimiser, on the rows that `expansion` would see; as they are where
+/// they cannot move.
+pub(super) fn polished(task: &Task, z: Points<'static>, steps: usize) -> Result<Points<'static>> {
+    let seen = SEEN_ROWS.max(ROWS_PER_POINT * z.n());
+    let rows = Random::new(task.seed, Stream::ExpansionRows).sample(task.n(), seen);
+    let objective = Objective::new(task.kernel, Part::of(task.rows, &rows)?, task.q, task.center)?;
+    let Some(at) = objective.at(z.clone(), 0.0) else { return Ok(z) };
+    let mut climber = Climber { at, memory: Memory::default() };
+    objective.climb(&mut climber, steps, Until::Settled(RISE), task.watch)?;
+    Ok(climber.at.z)
 }
 
 /// Points where they came to rest.
@@ -155,14 +169,14 @@ impl<'a> Growth<'a> {
         } else {
             Random::new(task.seed, Stream::ExpansionRows).sample(task.n(), method.rows.max(least))
         };
-        let x = task.rows.gather(&rows)?;
+        let Part { points: x, weights } = Part::of(task.rows, &rows)?;
         let plane = match task.kernel.form() {
             Form::Gaussian { .. } => Plane::new(&x, task.seed),
             _ => None,
         };
         let mut objective = match &plane {
-            Some(plane) => Objective::in_plane(task, &x, plane)?,
-            None => Objective::new(task.kernel, x, task.q, task.center)?,
+            Some(plane) => Objective::in_plane(task, &Part { points: x, weights }, plane)?,
+            None => Objective::new(task.kernel, Part { points: x, weights }, task.q, task.center)?,
         };
         if !task.kernel.positive_semidefinite() && rows.len() == task.n() {
             objective.ceiling = (1.0 + ABOVE_ONE) * task.reference()?.captured;
@@ -182,7 +196,7 @@ impl<'a> Growth<'a> {
         while now.m() < m {
             self.climb(&mut now, Until::Settled(PASSING))?;
             let more = self.step_up(now.m()).min(m - now.m());
-            let Some(next) = self.grown(&now, more)? else { return self.still(m) };
+            let Some(next) = self.grown(&now, more)? else { break };
             now = next;
         }
         let mut end = self.climb(&mut now, Until::Settled(RISE))?;
@@ -192,7 +206,8 @@ impl<'a> Growth<'a> {
         }
         let mut random = Random::new(self.task.seed, Stream::ExpansionCentres);
         for _ in 0..self.method.restarts {
-            let Some(mut other) = self.start_inside(kmeans::centres(self.objective.rows(), m, &mut random), m) else {
+            let Some(mut other) = self.start_inside(kmeans::centres(self.objective.counted(), m, &mut random), m)
+            else {
                 continue;
             };
             let other_end = self.climb(&mut other, Until::Settled(RISE))?;
@@ -202,8 +217,8 @@ impl<'a> Growth<'a> {
         }
         let support = self.outside(&now.at.z);
         let expansion = self.task.expansion_of(&support)?;
-        if self.objective.rows().n() < self.task.n() {
-            // What is gained on the rows that were seen may be lost on the others.
+        if self.objective.rows().n() < self.task.n() || support.n() < m {
+            // What is gained on the rows that were seen may be lost on the others, and fewer points may hold less.
             let still = self.still(m)?;
             if still.expansion.captured > expansion.captured {
                 return Ok(still);
@@ -241,7 +256,7 @@ impl<'a> Growth<'a> {
     fn everywhere(&mut self, now: &Climber) -> Result<Option<Climber>> {
         let Some(plane) = self.plane.take() else { return Ok(None) };
         let evaluations = self.objective.evaluations.clone();
-        let rows = self.task.rows.gather(&self.rows)?;
+        let rows = Part::of(self.task.rows, &self.rows)?;
         self.objective = Objective::new(self.task.kernel, rows, self.task.q, self.task.center)?;
         self.objective.evaluations = evaluations;
         Ok(self.start(plane.outside(&now.at.z), now.m()))
@@ -321,7 +336,7 @@ impl<'a> Growth<'a> {
             if now.m() == 1 {
                 break;
             }
-            let centres = kmeans::centres(self.objective.rows(), now.m() - 1, &mut random);
+            let centres = kmeans::centres(self.objective.counted(), now.m() - 1, &mut random);
             let Some(mut tried) = self.start_inside(centres, now.m() - 1) else { continue };
             if self.climb(&mut tried, Until::Reached(goal))? == End::Done {
                 now = tried;
@@ -356,7 +371,7 @@ impl<'a> Growth<'a> {
     /// What exact kernel PCA captures, or would, of as many rows as are seen.
     fn all(&self) -> Result<f64> {
         let reference = self.task.reference()?;
-        let share = self.objective.rows().n() as f64 / reference.rows_seen(self.task.n()) as f64;
+        let share = self.objective.weight / reference.weight_seen(self.task.rows);
         Ok(share * reference.captured)
     }
 
@@ -374,17 +389,20 @@ impl<'a> Growth<'a> {
         Ok(more.clamp(1, self.step_up(now.m())))
     }
 
-    /// With more rows, those that add most.
+    /// With more rows, those that add most: as many of them as stay apart from the points and from each other.
     fn grown(&self, now: &Climber, more: usize) -> Result<Option<Climber>> {
-        let picks = self.choice.picks_beside_points(&self.outside(&now.at.z), more)?;
-        if picks.is_empty() {
-            return Ok(None);
+        let mut picks = self.choice.picks_beside_points(&self.outside(&now.at.z), more)?;
+        while !picks.is_empty() {
+            let (z, joined) = (&now.at.z, self.inside(self.choice.points(&picks)?));
+            let values = [z.values(), joined.values()].concat();
+            if let Some(at) = self.objective.at(Points::new(z.d(), values)?, now.at.apart.min(APART)) {
+                let memory = now.memory.extended(at.z.values().len());
+                return Ok(Some(Climber { at, memory }));
+            }
+            // Each was chosen for what it adds to those before it: the last add least.
+            picks.truncate(picks.len() / 2);
         }
-        let (z, joined) = (&now.at.z, self.inside(self.choice.points(&picks)?));
-        let values = [z.values(), joined.values()].concat();
-        let Some(at) = self.objective.at(Points::new(z.d(), values)?, APART) else { return Ok(None) };
-        let memory = now.memory.extended(at.z.values().len());
-        Ok(Some(Climber { at, memory }))
+        Ok(None)
     }
 
     /// Without the points that matter least.
@@ -416,7 +434,29 @@ mod tests {
     use crate::toys;
 
     fn objective(kernel: &Arc<dyn Kernel>, x: &Points, center: bool) -> Objective {
-        Objective::new(kernel, x.slice(0..x.n()).into_owned(), 2, center).unwrap()
+        Objective::new(kernel, Part { points: x.slice(0..x.n()).into_owned(), weights: None }, 2, center).unwrap()
+    }
+
+    #[test]
+    fn rows_that_count_twice_pull_twice() {
+        let (x, z) = (toys::normal(700, 3, 0), toys::normal(2, 3, 1));
+        let weights: Vec<f64> = (0..700).map(|i| 1.0 + (i % 3) as f64).collect();
+        let repeated: Vec<usize> = (0..700).flat_map(|i| vec![i; 1 + i % 3]).collect();
+        for entry in KERNELS.iter().filter(|entry| entry.capabilities.positive_semidefinite) {
+            let kernel = entry.example(&x);
+            let part = Part { points: x.clone(), weights: Some(weights.clone()) };
+            let (weighted, repeated) =
+                (Objective::new(&kernel, part, 2, true).unwrap(), objective(&kernel, &x.select(&repeated), true));
+            let at = |objective: &Objective| {
+                let at = objective.at(z.clone(), 0.0).unwrap();
+                (at.captured, objective.gradient(&at))
+            };
+            let ((a, slopes), (b, expected)) = (at(&weighted), at(&repeated));
+            let size = expected.iter().fold(0.0_f64, |size, v| size.max(v.abs()));
+            assert!((a / b - 1.0).abs() < 1e-10, "{}: {a} {b}", entry.name);
+            let near = slopes.iter().zip(&expected).all(|(a, b)| (a - b).abs() < 1e-8 * size);
+            assert!(near, "{}: {slopes:?} {expected:?}", entry.name);
+        }
     }
 
     fn climbed(objective: &Objective, start: Points<'static>, steps: usize) -> Climber {
@@ -478,6 +518,19 @@ mod tests {
             last = w;
         }
         assert!(last > 0.95 * exact, "{last} {exact}");
+    }
+
+    #[test]
+    fn rows_join_points_that_came_close_to_each_other() {
+        let x = toys::clusters(0);
+        let kernel = kernel::build(&"rbf,gamma=0.1".parse().unwrap(), &x, 0).unwrap();
+        let task = Task::new(&kernel, &x, 2, &());
+        let method = Free { steps: STEPS, rows: SEEN_ROWS, restarts: 0 };
+        let growth = Growth::new(&method, &task).unwrap();
+        let [a, b] = [x.row(0)[0], x.row(0)[1]];
+        let now = growth.start(Points::new(2, vec![a, b, a + 1e-5, b]).unwrap(), 2).unwrap();
+        assert!(now.at.apart < APART);
+        assert_eq!(growth.grown(&now, 1).unwrap().expect("a row joins").m(), 3);
     }
 
     #[test]

@@ -1,33 +1,47 @@
 //! k-means: centres that points are near to, a place where expansion vectors may start.
 //!
-//! Seeds by k-means++ (each next one with a chance in proportion to its squared distance to those there are), then Lloyd's rounds.
+//! Seeds by k-means++ (each next one with a chance in proportion to its squared distance to those there are), then
+//! Lloyd's rounds.
 
 use rayon::prelude::*;
 
 use crate::points::Points;
 use crate::random::Random;
+use crate::sample_weight::Copies;
 
 /// Lloyd's rounds at most: a start need not be a minimum.
 const ROUNDS: usize = 20;
 
+/// Rows, and how much each counts; one each by default.
+type Counted<'a> = (&'a Points<'a>, Option<&'a [f64]>);
+
 /// `k` centres, or fewer if there are not as many distinct rows.
-pub(super) fn centres(points: &Points, k: usize, random: &mut Random) -> Points<'static> {
-    let mut centres = seeds(points, k, random);
+pub(super) fn centres(rows: Counted, k: usize, random: &mut Random) -> Points<'static> {
+    let points = rows.0;
+    let mut centres = seeds(rows, k, random);
     let mut nearest = Vec::new();
     for _ in 0..ROUNDS {
         let now: Vec<usize> = (0..points.n()).into_par_iter().map(|i| closest(points.row(i), &centres).0).collect();
         if now == nearest {
             break;
         }
-        centres = means(points, &now, &centres);
+        centres = means(rows, &now, &centres);
         nearest = now;
     }
     centres
 }
 
-fn seeds(points: &Points, k: usize, random: &mut Random) -> Points<'static> {
-    let mut chosen = vec![random.below(points.n())];
-    let mut distances: Vec<f64> = points.rows().map(|row| squared(row, points.row(chosen[0]))).collect();
+fn seeds((points, weights): Counted, k: usize, random: &mut Random) -> Points<'static> {
+    let count = |i: usize| weights.map_or(1.0, |weights| weights[i]);
+    let mut chosen = vec![match weights {
+        None => random.below(points.n()),
+        Some(weights) => {
+            let copies = Copies::new(weights);
+            copies.row(random.below(copies.count()))
+        }
+    }];
+    let distance = |i: usize, to: usize| count(i) * squared(points.row(i), points.row(to));
+    let mut distances: Vec<f64> = (0..points.n()).map(|i| distance(i, chosen[0])).collect();
     while chosen.len() < k {
         let total: f64 = distances.iter().sum();
         let mut left = random.uniform() * total;
@@ -38,23 +52,25 @@ fn seeds(points: &Points, k: usize, random: &mut Random) -> Points<'static> {
         // Rounding may leave a little; without any distance left every row is a centre.
         let Some(next) = next.or_else(|| distances.iter().position(|d| *d > 0.0)) else { break };
         chosen.push(next);
-        let of = |(distance, row): (&f64, &[f64])| distance.min(squared(row, points.row(next)));
-        distances = distances.iter().zip(points.rows()).map(of).collect();
+        distances = distances.iter().enumerate().map(|(i, now)| now.min(distance(i, next))).collect();
     }
     points.select(&chosen)
 }
 
 /// The mean of the rows of each centre; one without rows stays.
-fn means(points: &Points, nearest: &[usize], centres: &Points) -> Points<'static> {
+fn means((points, weights): Counted, nearest: &[usize], centres: &Points) -> Points<'static> {
     let d = points.d();
     let mut values = centres.values().to_vec();
     let mut counts = vec![0.0; centres.n()];
-    for (row, &at) in points.rows().zip(nearest) {
-        counts[at] += 1.0;
+    for (i, (row, &at)) in points.rows().zip(nearest).enumerate() {
+        let count = weights.map_or(1.0, |weights| weights[i]);
+        let first = counts[at] == 0.0;
+        counts[at] += count;
+        let part = counts[at] / count;
         // A running mean: where all values are the same, it is that value to the last bit.
         for (mean, value) in values[at * d..][..d].iter_mut().zip(row) {
             // Not (value − mean) / count: the difference of two huge values may overflow.
-            *mean = if counts[at] == 1.0 { *value } else { *mean + (value / counts[at] - *mean / counts[at]) };
+            *mean = if first { *value } else { *mean + (value / part - *mean / part) };
         }
     }
     Points::new(d, values).expect("means of finite values")
@@ -79,7 +95,7 @@ mod tests {
     fn three_clusters_have_three_centres() {
         let points = toys::clusters(0);
         let found = |seed: u64| {
-            let centres = centres(&points, 3, &mut Random::new(seed, Stream::Tests));
+            let centres = centres((&points, None), 3, &mut Random::new(seed, Stream::Tests));
             let mean = |class: usize| points.slice(30 * class..30 * (class + 1)).mean();
             (0..3).all(|class| closest(&mean(class), &centres).1 < 1e-20)
         };
@@ -91,7 +107,7 @@ mod tests {
     #[test]
     fn there_are_no_more_centres_than_distinct_rows() {
         let points = Points::new(2, vec![0.1, 0.3, 0.1, 0.3, 0.1, 0.5, 0.1, 0.5]).unwrap();
-        let centres = centres(&points, 3, &mut Random::new(0, Stream::Tests));
+        let centres = centres((&points, None), 3, &mut Random::new(0, Stream::Tests));
         assert_eq!(centres.n(), 2);
         // The first column is the same everywhere and stays so, bit for bit.
         assert!(centres.rows().all(|row| row[0] == 0.1));

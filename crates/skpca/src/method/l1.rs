@@ -4,18 +4,15 @@
 //! ½‖F̃(P − V)‖² + λ/2 ‖V‖² + Σ_k λ₁ₖ ‖a_k‖₁        ridge = λ, penalty = λ₁ (one number, or one a component)
 //! ```
 
-use super::parameters::{RANK, REFIT};
-use super::regression::{ALTERNATIONS, FRACTION, Kind, PENALTY, RIDGE, Regression, TOLERANCE};
+use super::parameters::{RANK, REFIT, SEQUENTIAL};
+use super::regression::{ALTERNATIONS, FRACTION, Kind, PENALTY, RIDGE, Regression, STARTS, TOLERANCE};
 use super::{Capabilities, Entry};
-use crate::parameter::Parameter;
 
 pub(super) const ENTRY: Entry = Entry {
     name: "l1",
     summary: "sparse regression on the components, points of its own for each",
     source: "Wang & Tanaka 2019",
-    parameters: &[RIDGE, PENALTY, FRACTION, SEQUENTIAL, ALTERNATIONS, REFIT, TOLERANCE, RANK],
+    parameters: &[RIDGE, PENALTY, FRACTION, SEQUENTIAL, ALTERNATIONS, STARTS, REFIT, TOLERANCE, RANK],
     capabilities: Capabilities { path: true, ..Capabilities::NONE },
     build: |fields| Regression::build(Kind::L1, fields),
 };
-
-const SEQUENTIAL: Parameter = Parameter::boolean("sequential", false, "one component after the other");

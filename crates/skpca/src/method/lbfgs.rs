@@ -1,7 +1,7 @@
 //! The curvature that limited-memory BFGS remembers (Nocedal 1980), for a function that is to be raised.
 //!
-//! A method of our own: the crates that have one want the problem in their own vector types, cannot be interrupted between
-//! evaluations, and do not let variables come and go.
+//! A method of our own: the crates that have one want the problem in their own vector types, cannot be interrupted
+//! between evaluations, and do not let variables come and go.
 
 use crate::dense::dot;
 

@@ -6,12 +6,12 @@
 //!                                     reconstruction error k(x,x) − ‖Pᵀk_z(x)‖², the novelty score
 //! ```
 //!
-//! σ² decides how many points are kept: above `max_i (K²)_ii / (n k_ii)` none, and more as it falls, though not always: a
-//! target is met by a search. Features are not centred where nothing is said, as in the paper; where they are, the mean is
-//! taken off the data and not off the points, so that the model stays sparse.
+//! σ² decides how many points are kept: above `max_i (K²)_ii / (n k_ii)` none, and more as it falls, though not always:
+//! a target is met by a search. Features are not centred by default, as in the paper; where they are, the mean is
+//! subtracted from the data and not from the points, so that the model stays sparse.
 //!
-//! Feature space may have any number of dimensions, each of which would add `−½ log 2πσ²` to the log-likelihood of a row:
-//! D is taken as the rank of the kernel matrix, so that different σ² can be compared on the same data.
+//! Feature space may have any number of dimensions, each of which would add `−½ log 2πσ²` to the log-likelihood of a
+//! row: D is taken as the rank of the kernel matrix, so that different σ² can be compared on the same data.
 
 use faer::Mat;
 
@@ -33,7 +33,8 @@ use crate::spectrum::Expansion;
 
 /// Largest violation of the conditions of a maximum.
 const TOLERANCE: f64 = 1e-6;
-/// Two σ² with a number of points between them are near enough when they differ by this share; with a fidelity, by this.
+/// Two σ² with a number of points between them are near enough when they differ by this share; with a fidelity, by
+/// this.
 const TIGHT: f64 = 1e-6;
 const TIGHT_FIDELITY: f64 = 1e-3;
 /// This share of the largest noise selects next to nothing.
@@ -174,8 +175,12 @@ impl NoisePath<'_> {
 
     /// Values of σ² on both sides of `m` points.
     fn counted(&self, over: Over, m: usize, most: f64) -> Result<Found<WeightState>> {
+        let mut before = WeightState::default();
         let solve = |noise: f64, warm: Option<&WeightState>| {
-            let state = self.problem.maximise_over(over, noise, warm)?;
+            let mut start = warm.cloned().unwrap_or_default();
+            start.see(&before);
+            let state = self.problem.maximise_over(over, noise, Some(&start))?;
+            before.see(&state);
             let count = state.rows.len() as f64;
             Ok(Some((state, count)))
         };
@@ -278,5 +283,6 @@ fn density(k: &Mat<f64>, state: &WeightState, noise: f64, dimension: usize, expa
         dense::solve_lower_transposed(l.as_ref(), axes.as_mut());
     }
     let log_determinant = 2.0 * (0..m).map(|i| root[(i, i)].ln()).sum::<f64>();
-    Ok(Density { noise, dimension, log_determinant, axes })
+    let weights = kept.iter().map(|&i| state.weights[i]).collect();
+    Ok(Density { noise, dimension, log_determinant, axes, weights: Some(weights) })
 }

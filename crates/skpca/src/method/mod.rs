@@ -5,28 +5,36 @@
 //! then know it.
 
 mod active;
+mod akfa;
 mod alternation;
-mod discriminant;
+mod deflation;
+pub(crate) mod discriminant;
 mod elastic_net;
 mod energy;
 mod exact;
 mod expansion;
 mod greedy;
+mod homotopy;
 mod kmeans;
 mod l1;
 mod l21;
-mod landmarks;
+pub(crate) mod landmarks;
 mod lbfgs;
 mod likelihood;
 mod parameters;
 mod plane;
 mod polar;
+mod pursuit;
 mod reach;
+mod reduced_set;
 mod regression;
+mod robust;
 mod search;
 mod shared;
+mod skfa;
 mod solution;
 mod space;
+pub(crate) mod spca;
 mod task;
 mod threshold;
 mod twins;
@@ -41,8 +49,8 @@ use crate::parameter::{self, Parameter};
 use crate::reference::{REFERENCE_ROWS, Reference};
 use crate::spec::{Fields, Spec};
 
-pub use regression::Step;
 pub(crate) use regression::steps;
+pub use regression::{Step, shares};
 pub(crate) use shared::Shared;
 pub use solution::Target;
 pub(crate) use solution::{DEPENDENT, Solution, Support};
@@ -97,8 +105,8 @@ impl Size {
         Reference::memory(self.n.min(REFERENCE_ROWS), self.d, self.q, self.dimension, self.linear)
     }
 
-    /// Bytes of a method with a factor, which are `own` numbers, and the reference: for a fidelity both are there at the same time. In few
-    /// dimensions the factor knows what exact kernel PCA captures.
+    /// Bytes of a method with a factor, which are `own` numbers, and the reference: for a fidelity both are there at
+    /// the same time. In few dimensions the factor knows what exact kernel PCA captures.
     fn beside_factor(&self, own: usize) -> usize {
         let reference = if self.dimension <= LEAST_RANK { 0 } else { self.reference() };
         8 * if self.support.is_some() { own.max(reference) } else { own + reference }
@@ -145,6 +153,10 @@ pub struct Capabilities {
     pub path: bool,
     /// Its models know the likelihood of new rows.
     pub density: bool,
+    /// It looks at columns, so that only the linear kernel will do.
+    pub linear: bool,
+    /// Rows may count differently, as if they were repeated.
+    pub weights: bool,
 }
 
 impl Capabilities {
@@ -156,6 +168,8 @@ impl Capabilities {
         uncentred: false,
         path: false,
         density: false,
+        linear: false,
+        weights: false,
     };
 }
 
@@ -170,6 +184,16 @@ impl Entry {
         self.parameters.contains(&parameters::REFIT)
     }
 
+    /// The kernel that it takes by default.
+    pub fn kernel(&self) -> Spec {
+        Spec::new(if self.capabilities.linear { "linear" } else { "rbf" })
+    }
+
+    /// Whether it works with a kernel.
+    pub fn takes(&self, kernel: &Spec) -> bool {
+        kernel.name == "linear" || !self.capabilities.linear
+    }
+
     /// Whether a spec of it says itself how many points are kept, so that no target can be asked for.
     pub fn fixes_size(&self, spec: &Spec) -> bool {
         let fixed = |parameter: &Parameter| parameter.fixes_size && spec.fields.contains_key(parameter.name);
@@ -178,7 +202,8 @@ impl Entry {
 
     /// All of it, for other languages.
     pub fn to_json(&self) -> Value {
-        let Capabilities { keeps_all_rows, synthetic_points, labelled, uncentred, path, density } = self.capabilities;
+        let Capabilities { keeps_all_rows, synthetic_points, labelled, uncentred, path, density, linear, weights } =
+            self.capabilities;
         json!({
             "name": self.name,
             "summary": self.summary,
@@ -190,6 +215,8 @@ impl Entry {
             "uncentred": uncentred,
             "path": path,
             "density": density,
+            "linear": linear,
+            "weights": weights,
             "own_components": self.own_components(),
         })
     }
@@ -207,6 +234,12 @@ pub const METHODS: &[Entry] = &[
     likelihood::ENTRY,
     greedy::ENTRY,
     expansion::ENTRY,
+    skfa::ENTRY,
+    akfa::ENTRY,
+    pursuit::ENTRY,
+    reduced_set::ENTRY,
+    robust::ENTRY,
+    spca::ENTRY,
     discriminant::ENTRY,
 ];
 

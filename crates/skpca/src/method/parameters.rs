@@ -18,3 +18,5 @@ pub(super) const RANK: Parameter = Parameter::optional(
     "all up to 1000 rows, then 500 or fewer",
     "columns of the factor that stands for the kernel matrix",
 );
+
+pub(super) const SEQUENTIAL: Parameter = Parameter::boolean("sequential", false, "one component after the other");

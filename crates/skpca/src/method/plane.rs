@@ -4,9 +4,10 @@
 //! x = c + A x′ + h,  Aᵀh = 0      k(x, c + A z′) = exp(−γ ‖h‖²) exp(−γ ‖x′ − z′‖²)
 //! ```
 //!
-//! Under a Gaussian kernel the values are those of the rows themselves: the plane limits where points may be, not what is known
-//! of the rows. Points that capture much are near to means of many rows, and those are near to it. The axes are found by a random
-//! sketch with one power iteration (Halko, Martinsson & Tropp 2011): any plane near the principal one will do.
+//! Under a Gaussian kernel the values are those of the rows themselves: the plane limits where points may be, not what
+//! is known of the rows. Points that capture much are near to means of many rows, and those are near to it. The axes
+//! are found by a random sketch with one power iteration (Halko, Martinsson & Tropp 2011): any plane near the principal
+//! one will do.
 
 use faer::{Mat, MatRef};
 

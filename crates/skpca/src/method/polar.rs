@@ -11,8 +11,9 @@ const NEARLY: f64 = 1e-7;
 /// Columns that are made orthogonal to those before them at a time.
 const BLOCK: usize = 32;
 
-/// The orthonormal P that maximises `Σ ⟨p_k, b_k⟩` among those orthogonal to `before`, and the maximum, the nuclear norm
-/// of b there. Directions that b leaves open stay as near to `old` as they can, or are the first of `directions` with room.
+/// The orthonormal P that maximises `Σ ⟨p_k, b_k⟩` among those orthogonal to `before`, and the maximum, the nuclear
+/// norm of b there. Directions that b leaves open stay as near to `old` as they can, or are the first of `directions`
+/// with room.
 pub(super) fn polar(
     b: &Vectors,
     old: &Vectors,

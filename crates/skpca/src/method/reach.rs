@@ -1,8 +1,8 @@
 //! Where P can move while the working set stays as it is.
 //!
-//! A P-step gives `P = T V M` with `V = Σ_i a_i φ_i`: whatever the alternation does, P stays in the span of its start and of
-//! the images `T φ_i` of the working set. There a vector is w + q numbers, and a round costs squares of w: nothing in it
-//! knows how many rows the data have, or columns the factor.
+//! A P-step gives `P = T V M` with `V = Σ_i a_i φ_i`: whatever the alternation does, P stays in the span of its start
+//! and of the images `T φ_i` of the working set. There a vector is w + q numbers, and a round costs squares of w:
+//! nothing in it knows how many rows the data have, or columns the factor.
 //!
 //! ```text
 //! v = Σ_j b_j g_j,   g = (T φ_1, …, T φ_w, p_1, …, p_q),   y_j = ⟨g_j, v⟩,  z_j = ⟨g_j, T v⟩

@@ -16,9 +16,11 @@ use super::search::{Found, TRIALS, search};
 use super::space::{FactorSpace, KernelSpace, Space, Vectors};
 use super::twins::Twins;
 use super::{METHODS, Method, Size, Solution, Support, Target, Task, entry, usual_rank};
+use crate::dense;
 use crate::error::{Error, Result};
 use crate::factor::sums;
 use crate::parameter::{Domain, Parameter, Range};
+use crate::random::{Random, Stream};
 use crate::report::Report;
 use crate::spec::{Fields, Spec};
 use crate::spectrum::Expansion;
@@ -45,6 +47,8 @@ const NUDGES: usize = 20;
 const STOPPED: &str =
     "the search for a penalty stopped at its limit of work: fewer components or alternations make it shorter";
 
+/// Starts of P: all are there at once.
+const STARTS_AT_MOST: usize = 1000;
 /// A fidelity above this leaves no room for a penalty.
 const ALL: f64 = 1.0 - 1e-9;
 
@@ -74,6 +78,13 @@ pub(super) const FRACTION: Parameter = Parameter::optional(
 pub(super) const ALTERNATIONS: Parameter =
     Parameter::count("alternations", 0, ROUNDS, "P-steps at most; 0 keeps P at the leading eigenvectors")
         .as_sklearn("max_iter");
+
+pub(super) const STARTS: Parameter = Parameter::count(
+    "starts",
+    1,
+    1,
+    "starts of P: the leading eigenvectors, and others turned at random; the lowest minimum is kept",
+);
 
 pub(super) const TOLERANCE: Parameter =
     Parameter::number("tolerance", Range::Above(0.0), GAP, "when to stop: a relative duality gap").as_sklearn("tol");
@@ -114,6 +125,7 @@ pub(super) struct Regression {
     penalty: Option<Penalty>,
     rounds: usize,
     sequential: bool,
+    starts: usize,
     refit: bool,
     gap: f64,
     rank: Option<usize>,
@@ -139,12 +151,19 @@ impl Regression {
             (ridge, penalty) = (Some((1.0 - ratio) / 2.0), Some(Penalty::Given(vec![ratio])));
         }
         let sequential = kind == Kind::L1 && fields.boolean("sequential")?;
+        let rounds = fields.count("alternations")?;
+        // Rows of A leave P little choice: l21 has one start.
+        let starts = if kind == Kind::L21 { 1 } else { fields.count("starts")? };
+        if starts > STARTS_AT_MOST {
+            return Err(Error::parameter("starts", starts, &format!("at most {STARTS_AT_MOST}")));
+        }
         Ok(Regression {
             kind,
             ridge,
             penalty,
             sequential,
-            rounds: fields.count("alternations")?,
+            starts,
+            rounds,
             refit: fields.boolean("refit")?,
             gap: fields.number("tolerance")?,
             rank: fields.optional_count("rank")?,
@@ -209,10 +228,23 @@ impl Regression {
         };
         let Regression { gap, rounds, sequential, .. } = *self;
         let scheme = Scheme { shape, ridge: ridge_of(ridge), gap, rounds, sequential };
-        let twins = (self.kind == Kind::ElasticNet).then(|| Ok(Twins::of(task.rows.whole()?))).transpose()?;
+        let twins = (self.kind == Kind::ElasticNet).then(|| task.rows.whole().map(Twins::of)).transpose()?;
         let alternation = Alternation::new(space, scheme, twins, task.watch);
         let captured = values.iter().sum();
-        Ok(PenaltyPath { method: self, task, space, start: vectors, captured, ridge, alternation, stopped: false })
+        let q = vectors.count();
+        let others = (1..self.starts).map(|turn| Ok(vectors.times(turned(q, task.seed, turn)?.as_ref())));
+        let others = others.collect::<Result<Vec<_>>>()?;
+        Ok(PenaltyPath {
+            method: self,
+            task,
+            space,
+            start: vectors,
+            others,
+            captured,
+            ridge,
+            alternation,
+            stopped: false,
+        })
     }
 
     /// What the user calls the penalty is twice ours for the elastic net: Das's objective is twice ours.
@@ -228,6 +260,8 @@ struct PenaltyPath<'a> {
     space: &'a dyn Space,
     /// The leading eigenvectors of T …
     start: Vectors,
+    /// … the same turned among themselves, where P has several starts …
+    others: Vec<Vectors>,
     /// … and the sum of their eigenvalues.
     captured: f64,
     ridge: f64,
@@ -247,14 +281,33 @@ struct Candidate {
 }
 
 /// One penalty of a [path](crate::Fit::path), and what it selects.
+///
+/// ```
+/// use skpca::{Fit, toys};
+///
+/// let fit = Fit { method: "l21".parse()?, components: Some(3), ..Fit::default() };
+/// let steps = fit.path(&toys::clusters(0), &[0.9, 0.5, 0.1], &())?;
+/// assert!(steps[0].rows.len() <= steps[2].rows.len() && steps[0].penalty > steps[2].penalty);
+/// # Ok::<(), skpca::Error>(())
+/// ```
 #[derive(Clone, Debug, PartialEq)]
 pub struct Step {
     /// As the method's parameter `penalty`.
     pub penalty: f64,
+    /// The same as a share of the largest useful penalty.
+    pub share: f64,
     /// Rows of the data in use, increasing.
     pub rows: Vec<usize>,
+    /// Of the best components over these rows: the share of what exact kernel PCA captures.
+    pub fidelity: f64,
     /// Objective, gap, rounds and whether it converged.
     pub report: Report,
+}
+
+/// So many shares, from 1 down to `least`, each the same fraction of the one before: the penalties of a
+/// [path](crate::Fit::path).
+pub fn shares(count: usize, least: f64) -> Vec<f64> {
+    (0..count).map(|i| least.powf(i as f64 / count.saturating_sub(1).max(1) as f64)).collect()
 }
 
 /// The solutions at `shares` of the largest useful penalty, each from the one before.
@@ -280,20 +333,26 @@ pub(crate) fn steps(spec: &Spec, task: &Task, shares: &[f64]) -> Result<Vec<Step
             ));
         }
         let mut last: Option<Minimum> = None;
-        let step = |share: &f64| {
+        let step = |&share: &f64| {
             let penalties = vec![share * most; path.groups()];
             let start = last.as_ref().map_or(&path.start, |state| &state.p);
             let state = path.alternation.solve(start, &penalties, last.as_ref())?;
             let Candidate { rows, mut report, .. } = path.candidate(&state, penalties);
             report.chosen = rows.len();
             last = Some(state);
-            Ok(Step { penalty: share * most / path.method.unit(), rows, report })
+            let fidelity = path.fidelity(&rows)?;
+            Ok(Step { penalty: share * most / path.method.unit(), share, rows, fidelity, report })
         };
         shares.iter().map(step).collect()
     })
 }
 
 impl PenaltyPath<'_> {
+    /// Of the best components over these rows.
+    fn fidelity(&self, rows: &[usize]) -> Result<f64> {
+        if rows.is_empty() { Ok(0.0) } else { self.task.fidelity(rows, &self.task.expansion(rows, None)?) }
+    }
+
     fn run(&mut self) -> Result<Solution> {
         let most = self.alternation.largest_penalty(&self.start);
         if !most.is_finite() {
@@ -331,7 +390,10 @@ impl PenaltyPath<'_> {
             1 => Ok(vec![numbers[0]; groups]),
             // Fewer components than asked for may have been found.
             count if self.method.kind != Kind::L21 && count >= groups => Ok(numbers[..groups].to_vec()),
-            count => Err(Error::parameter("penalty", format!("{count} numbers"), &format!("1 number or {groups}"))),
+            count => {
+                let expected = if groups == 1 { "one number".into() } else { format!("one number or {groups}") };
+                Err(Error::parameter("penalty", format!("{count} numbers"), &expected))
+            }
         }
     }
 
@@ -342,7 +404,8 @@ impl PenaltyPath<'_> {
         if let Some(zero) = penalties.iter().find(|p| **p <= 0.0) {
             return Err(Error::parameter("penalty", zero, "positive numbers, or a single 0 for none"));
         }
-        let state = self.alternation.solve(&self.start, &penalties, None)?;
+        let rough = lowest(&mut self.alternation, (&self.start, &self.others), &penalties, None)?;
+        let state = self.alternation.finish(rough, &penalties)?;
         if self.alternation.used(&state.a).is_empty() {
             let penalty = penalties.iter().copied().fold(f64::INFINITY, f64::min) / self.method.unit();
             let why = format!(
@@ -502,7 +565,7 @@ impl PenaltyPath<'_> {
         done: impl Fn(f64) -> bool,
     ) -> Result<Found<Minimum>> {
         let groups = self.groups();
-        self.alternation.limit();
+        self.alternation.limit(self.method.starts);
         let mut stopped = false;
         let solve = |penalty: f64, warm: Option<&Minimum>| {
             if self.alternation.exhausted() {
@@ -512,7 +575,7 @@ impl PenaltyPath<'_> {
             let penalties = vec![penalty; groups];
             let close = |state: &&Minimum| (state.penalty / penalty).max(penalty / state.penalty) < CLOSE;
             let start = warm.filter(close).map_or(&self.start, |state| &state.p);
-            let rough = self.alternation.rough(start, &penalties, warm)?;
+            let rough = lowest(&mut self.alternation, (start, &self.others), &penalties, warm)?;
             if far(measure(self, &rough)?) {
                 let measured = measure(self, &rough)?;
                 return Ok(Some((rough, measured)));
@@ -544,9 +607,37 @@ impl PenaltyPath<'_> {
             .with("refit", self.method.refit)
             .with("tolerance", self.method.gap)
             .with("rank", self.space.rank());
+        if self.method.kind != Kind::L21 {
+            spec = spec.with("starts", self.method.starts);
+        }
         if self.method.kind == Kind::L1 {
             spec = spec.with("sequential", self.method.sequential);
         }
         spec
     }
+}
+
+/// The lowest of the rough minima from a start and from the others. Which local minimum an alternation ends in may hang
+/// on the last bit of its start; which of several is lowest does so less.
+fn lowest(
+    alternation: &mut Alternation,
+    (start, others): (&Vectors, &[Vectors]),
+    penalties: &[f64],
+    warm: Option<&Minimum>,
+) -> Result<Minimum> {
+    let mut best = alternation.rough(start, penalties, warm)?;
+    for other in others {
+        let tried = alternation.rough(other, penalties, Some(&best))?;
+        if tried.objective < best.objective {
+            best = tried;
+        }
+    }
+    Ok(best)
+}
+
+/// A random orthonormal matrix.
+fn turned(q: usize, seed: u64, turn: usize) -> Result<Mat<f64>> {
+    let mut random = Random::at(seed, Stream::Starts, (turn as u64) << 32);
+    let normal = Mat::from_fn(q, q, |_, _| random.normal());
+    Ok(dense::product(normal.as_ref(), dense::frame(normal.as_ref(), 0.0)?.as_ref()))
 }

@@ -18,8 +18,9 @@ pub(super) struct Found<S> {
 }
 
 /// Goes down from `most`, where nothing is selected, until what `solve` measures, which grows on the way, reaches
-/// `wanted`; then narrows the bracket by interpolation and bisection, until its sides differ by the share `tight` or the
-/// measure is `done`, or `solve` gives nothing because it has used up its work. Each solution starts from an earlier one.
+/// `wanted`; then narrows the bracket by interpolation and bisection, until its sides differ by the share `tight` or
+/// the measure is `done`, or `solve` gives nothing because it has used up its work. Each solution starts from an
+/// earlier one.
 pub(super) fn search<S>(
     most: f64,
     wanted: f64,
@@ -100,8 +101,9 @@ impl Chosen for (Vec<usize>, Expansion) {
     }
 }
 
-/// What was chosen on a factor or on a sample of the rows is a little worse on all of them. From `first` on, where `next` gives
-/// ever larger choices: the first that holds the fidelity over all rows once it is `solved`, or the last there is.
+/// What was chosen on a factor or on a sample of the rows is a little worse on all of them. From `first` on, where
+/// `next` gives ever larger choices: the first that holds the fidelity over all rows once it is `solved`, or the last
+/// there is.
 pub(super) fn until_held<C, S: Chosen>(
     task: &Task,
     fidelity: f64,

@@ -1,7 +1,7 @@
 //! What fits of the same rows under the same kernel have in common: made on first use, kept for the fits that follow.
 //!
-//! Everything kept is a function of its key, so that a fit gives the same bits whether it found or made it. The time that
-//! finding saved is counted by the caller's clock, so that a fit's time can be told as if it had been alone.
+//! Everything kept is a function of its key, so that a fit gives the same bits whether it found or made it. The time
+//! that finding saved is counted by the caller's clock, so that a fit's time can be told as if it had been alone.
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;

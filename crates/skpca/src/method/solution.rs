@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use super::search::Chosen;
 use crate::density::Density;
-use crate::error::Result;
+use crate::error::{Error, Result};
 use crate::points::Points;
 use crate::reference::Reference;
 use crate::report::Report;
@@ -13,12 +13,41 @@ use crate::spec::Spec;
 use crate::spectrum::Expansion;
 
 /// What the user asks of a method: how small, or how good.
+///
+/// ```
+/// use skpca::{Fit, Target, toys};
+///
+/// let points = toys::parabola(0);
+/// let small = Fit { target: Some(Target::Support(12)), ..Fit::default() }.train(&points)?;
+/// let good = Fit { target: Some(Target::Fidelity(0.99)), ..Fit::default() }.train(&points)?;
+/// assert!(small.m() == 12 && good.fidelity() >= 0.99);
+/// # Ok::<(), skpca::Error>(())
+/// ```
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Target {
     /// This many support points.
     Support(usize),
     /// The smallest model that captures this share of what exact kernel PCA captures.
     Fidelity(f64),
+}
+
+impl Target {
+    /// The same of a table of no more rows than this.
+    pub(crate) fn at_most(self, rows: usize) -> Target {
+        match self {
+            Target::Support(m) => Target::Support(m.min(rows)),
+            fidelity => fidelity,
+        }
+    }
+
+    /// The error where a method was given its `own` parameter beside this.
+    pub(crate) fn refused(self, own: &str) -> Error {
+        let (name, value) = match self {
+            Target::Support(m) => ("support", m as f64),
+            Target::Fidelity(f) => ("fidelity", f),
+        };
+        Error::parameter(name, value, &format!("a target or {own}, not both"))
+    }
 }
 
 /// Points that others express are left out.

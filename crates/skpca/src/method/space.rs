@@ -7,8 +7,8 @@
 //! ```
 //!
 //! The factor is for kernels whose eigenvalues fall quickly, and for many rows. Where they do not, a factor that leaves
-//! nothing has as many columns as there are rows, and cubes of n are spent on it; the kernel matrix is its own factor, and
-//! takes squares.
+//! nothing has as many columns as there are rows, and cubes of n are spent on it; the kernel matrix is its own factor,
+//! and takes squares.
 
 use std::ops::Range;
 use std::sync::Arc;
@@ -31,8 +31,8 @@ use crate::spectrum::Span;
 #[derive(Clone)]
 pub(super) struct Vectors {
     x: Mat<f64>,
-    /// What inner products are taken with, where it is not `x`: as many rows of it as `x` has. Those below are linear in the
-    /// vectors too, and go with them.
+    /// What inner products are taken with, where it is not `x`: as many rows of it as `x` has. Those below are linear
+    /// in the vectors too, and go with them.
     y: Option<Mat<f64>>,
 }
 
@@ -41,6 +41,11 @@ impl Vectors {
     #[cfg(test)]
     pub(super) fn coordinates(&self) -> &Mat<f64> {
         &self.x
+    }
+
+    /// Whose coordinates are orthonormal.
+    pub(super) fn plain(x: Mat<f64>) -> Vectors {
+        Vectors { x, y: None }
     }
 
     /// Of coordinates, what inner products are taken with, and what else goes with them.
@@ -169,7 +174,8 @@ pub(super) trait Space: Sync {
     /// Rows, increasing, and coefficients over them that make the vectors `v`.
     fn expansion(&self, v: &Vectors) -> (Vec<usize>, Mat<f64>);
 
-    /// What q components in the span of `rows` capture at best, or what the span of the components `own` over them does.
+    /// What q components in the span of `rows` capture at best, or what the span of the components `own` over them
+    /// does.
     fn captured(&self, rows: &[usize], own: Option<MatRef<f64>>, q: usize) -> Result<f64>;
 }
 
@@ -181,7 +187,7 @@ pub(super) struct FactorSpace<'a> {
 
 impl FactorSpace<'_> {
     pub(super) fn vectors(&self, x: Mat<f64>) -> Vectors {
-        Vectors { x, y: None }
+        Vectors::plain(x)
     }
 }
 

@@ -15,8 +15,8 @@ use crate::kernel::Kernel;
 use crate::kernel_matrix::gram;
 use crate::labels::Labels;
 use crate::points::Points;
-use crate::reference::Reference;
-use crate::rows::Rows;
+use crate::reference::{Question, Reference};
+use crate::rows::{Rows, Weighted};
 use crate::spectrum::{Expansion, Span};
 use crate::watch::Watch;
 
@@ -61,6 +61,8 @@ pub(crate) struct Task<'a> {
     pub center: bool,
     pub seed: u64,
     pub watch: &'a dyn Watch,
+    /// Whether anybody will ask for the fidelity.
+    pub judged: bool,
     /// What exact kernel PCA captures, once somebody knows.
     reference: OnceLock<Arc<Reference>>,
     /// What fits before this one have made of the same rows.
@@ -80,6 +82,7 @@ impl<'a> Task<'a> {
             center: true,
             seed: 0,
             watch,
+            judged: true,
             reference: OnceLock::new(),
             shared: None,
         }
@@ -122,12 +125,7 @@ impl<'a> Task<'a> {
 
     /// Refuses a target where the method was given its `own` parameter.
     pub(crate) fn refuse_target(&self, own: &str) -> Result<()> {
-        let (name, value) = match self.target {
-            None => return Ok(()),
-            Some(Target::Support(m)) => ("support", m as f64),
-            Some(Target::Fidelity(f)) => ("fidelity", f),
-        };
-        Err(Error::parameter(name, value, &format!("a target or {own}, not both")))
+        self.target.map_or(Ok(()), |target| Err(target.refused(own)))
     }
 
     /// What fits before this one have made, or `make` makes.
@@ -147,7 +145,7 @@ impl<'a> Task<'a> {
     fn factor(&self, rank: usize) -> Result<Arc<Factor>> {
         let rank = rank.min(self.kernel.rank(self.d()));
         let stop = Stop { rank, residual: ROUNDING };
-        let make = || Factor::pivoted(self.kernel, self.rows.whole()?, stop, self.seed, self.watch);
+        let make = || Factor::weighted(self.kernel, Weighted::of(self.rows), stop, self.seed, self.watch);
         self.shared(|shared| &shared.factors, rank, make)
     }
 
@@ -205,7 +203,8 @@ impl<'a> Task<'a> {
         Ok(Reference::known(self.n(), leading.iter().sum(), self.center, self.seed))
     }
 
-    /// Keeps what exact kernel PCA captures, where somebody knows, for all who ask later. The first to know it is right.
+    /// Keeps what exact kernel PCA captures, where somebody knows, for all who ask later. The first to know it is
+    /// right.
     pub(super) fn note(&self, reference: Option<Reference>) {
         if let Some(reference) = reference {
             let _ = self.reference.set(Arc::new(reference));
@@ -244,12 +243,17 @@ impl<'a> Task<'a> {
         self.reference()?.fidelity(self.kernel, self.rows, || Ok(support.clone()), expansion)
     }
 
+    /// What is asked of exact kernel PCA of these rows.
+    pub(crate) fn question(&self) -> Question {
+        Question { q: self.q, center: self.center, seed: self.seed }
+    }
+
     /// What exact kernel PCA captures, computed on first use.
     pub(crate) fn reference(&self) -> Result<&Arc<Reference>> {
         if let Some(known) = self.reference.get() {
             return Ok(known);
         }
-        let make = || Reference::new(self.kernel, self.rows, self.q, self.center, self.seed, self.watch);
+        let make = || Reference::new(self.kernel, self.rows, self.question(), self.watch);
         let reference = self.shared(|shared| &shared.references, (self.q, self.center), make)?;
         Ok(self.reference.get_or_init(|| reference))
     }

@@ -6,8 +6,8 @@ use rayon::prelude::*;
 
 use crate::points::Points;
 
-/// Rows that are equal. Under a ridge on coefficients they share what one would pay for alone: together they are one row
-/// whose ridge is λ over their number.
+/// Rows that are equal. Under a ridge on coefficients they share what one would pay for alone: together they are one
+/// row whose ridge is λ over their number.
 pub(super) struct Twins {
     /// How many each row is, itself included.
     pub counts: Vec<f64>,

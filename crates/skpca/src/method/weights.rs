@@ -10,9 +10,10 @@
 //! maximum:         ρ = 1 where w > 0,  ρ ≤ 1 elsewhere
 //! ```
 //!
-//! Rows of the factor are in coordinates where T is diagonal, so that Q is a sum of squares: as a difference it would lose
-//! all its digits where σ² is small. Newton needs m × m matrices alone; all points are looked at by two products n × r × m.
-//! The maximum is local: second maxima are rare and near the first (docs/decisions/0013).
+//! Rows of the factor are in coordinates where T is diagonal, so that Q is a sum of squares. As a difference it takes
+//! half the memory traffic, but loses digits where σ² is small: it is taken where enough of them are left. Newton needs
+//! m × m matrices alone; all points are looked at by two products n × r × m. The maximum is local: second maxima are
+//! rare and near the first (docs/decisions/0013).
 
 use std::sync::Arc;
 
@@ -42,6 +43,10 @@ const WIDE: usize = 16;
 const FEW: usize = 16;
 /// Points join while they gain at least this share of what the first did.
 const WORTH: f64 = 0.01;
+/// Q may be a difference where rounding moves ρ by less than this share of its distance from 1; what is subtracted is
+/// rounded by so many units.
+const ROUNDED: f64 = 1e-8;
+const UNITS: f64 = 64.0 * f64::EPSILON;
 /// A squared cosine that only collinear rows have: one of them is enough.
 const EQUAL: f64 = 1.0 - 1e-10;
 
@@ -63,6 +68,15 @@ pub(super) struct WeightState {
     pub rounds: usize,
 }
 
+impl WeightState {
+    /// Takes over which points are not far from joining, where `other` has seen all of them and this has not.
+    pub(super) fn see(&mut self, other: &WeightState) {
+        if self.wide.is_none() {
+            self.wide.clone_from(&other.wide);
+        }
+    }
+}
+
 /// Which points may have a weight.
 #[derive(Clone, Copy, PartialEq)]
 pub(super) enum Over {
@@ -77,9 +91,27 @@ pub(super) struct WeightProblem<'a> {
     factor: &'a Factor,
     /// The diagonal of T.
     values: &'a [f64],
-    /// `‖f_i‖²`
-    lengths: Vec<f64>,
+    forms: Vec<Forms>,
     watch: &'a dyn Watch,
+}
+
+/// What a look at a row needs beside the row itself.
+#[derive(Clone, Copy)]
+struct Forms {
+    /// `‖f_i‖²`
+    length: f64,
+    /// `f_iᵀT f_i`
+    moment: f64,
+}
+
+/// C⁻¹ as looks at rows see it.
+struct Inverse<'a> {
+    z: MatRef<'a, f64>,
+    noise: f64,
+    /// Z and TZ, beside each other …
+    both: Mat<f64>,
+    /// … and ZᵀTZ.
+    inner: Mat<f64>,
 }
 
 /// Some of the points.
@@ -111,32 +143,20 @@ impl Candidates {
 
 impl<'a> WeightProblem<'a> {
     pub(super) fn new(factor: &'a Factor, values: &'a [f64], watch: &'a dyn Watch) -> WeightProblem<'a> {
-        let lengths = blocks::map(factor.n(), |rows| {
-            let mut sums = vec![0.0; rows.len()];
-            let add = |column: faer::ColRef<f64>| {
-                sums.iter_mut().zip(column.iter()).for_each(|(sum, f)| *sum += f * f);
-            };
-            factor.block(&rows).col_iter().for_each(add);
-            sums
+        let forms = blocks::map(factor.n(), |rows| {
+            let f = factor.block(&rows);
+            let (lengths, moments) = (weighted_squares(f, None), weighted_squares(f, Some(values)));
+            let pairs = lengths.into_iter().zip(moments);
+            pairs.map(|(length, moment)| Forms { length, moment }).collect::<Vec<_>>()
         });
-        WeightProblem { factor, values, lengths: lengths.concat(), watch }
+        WeightProblem { factor, values, forms: forms.concat(), watch }
     }
 
     /// The largest useful σ²: from there on no weight is positive.
     pub(super) fn largest_noise(&self) -> f64 {
         let n = self.factor.n() as f64;
-        let moments = blocks::map(self.factor.n(), |rows| self.weighted_squares(self.factor.block(&rows))).concat();
-        let ratio = |(moment, length): (&f64, &f64)| if *length > 0.0 { moment / (n * length) } else { 0.0 };
-        moments.iter().zip(&self.lengths).map(ratio).fold(0.0, f64::max)
-    }
-
-    /// `Σ_k t_k u_ik²` of each row.
-    fn weighted_squares(&self, u: MatRef<f64>) -> Vec<f64> {
-        let mut sums = vec![0.0; u.nrows()];
-        for (k, value) in self.values.iter().enumerate() {
-            sums.iter_mut().zip(u.col(k).iter()).for_each(|(sum, u)| *sum += value * u * u);
-        }
-        sums
+        let ratio = |row: &Forms| if row.length > 0.0 { row.moment / (n * row.length) } else { 0.0 };
+        self.forms.iter().map(ratio).fold(0.0, f64::max)
     }
 
     /// Maximises at σ² = `noise`, from weights found at another.
@@ -243,15 +263,18 @@ impl<'a> WeightProblem<'a> {
 
     /// S and Q of the points given, or of all.
     fn look(&self, near: Option<Arc<Near>>, z: MatRef<f64>, noise: f64) -> Candidates {
+        let scaled = Mat::from_fn(z.nrows(), z.ncols(), |k, j| self.values[k] * z[(k, j)]);
+        let inner = dense::product(z.transpose(), scaled.as_ref());
+        let inverse = Inverse { z, noise, both: dense::beside(z, scaled.as_ref()), inner };
         let parts = match &near {
-            None => blocks::map(self.factor.n(), |rows| {
-                self.ratios(self.factor.block(&rows), &self.lengths[rows], z, noise)
-            }),
+            None => {
+                blocks::map(self.factor.n(), |rows| self.ratios(self.factor.block(&rows), &self.forms[rows], &inverse))
+            }
             Some(near) => {
-                let lengths: Vec<f64> = near.rows.iter().map(|&row| self.lengths[row]).collect();
+                let forms: Vec<Forms> = near.rows.iter().map(|&row| self.forms[row]).collect();
                 blocks::map(near.rows.len(), |rows| {
                     let atoms = near.atoms.as_ref().subrows(rows.start, rows.len());
-                    self.ratios(atoms, &lengths[rows], z, noise)
+                    self.ratios(atoms, &forms[rows], &inverse)
                 })
             }
         };
@@ -263,10 +286,48 @@ impl<'a> WeightProblem<'a> {
         Candidates { near, s, q }
     }
 
-    /// S and Q of rows `f` of these squared lengths.
-    fn ratios(&self, f: MatRef<f64>, lengths: &[f64], z: MatRef<f64>, noise: f64) -> (Vec<f64>, Vec<f64>) {
+    /// S and Q of rows `f`.
+    fn ratios(&self, f: MatRef<f64>, forms: &[Forms], inverse: &Inverse) -> (Vec<f64>, Vec<f64>) {
+        let quick = if self.large() { self.ratios_by_differences(f, forms, inverse) } else { None };
+        quick.unwrap_or_else(|| self.ratios_by_squares(f, forms, inverse))
+    }
+
+    /// `Q = fᵀTf − 2 aᵀZᵀTf + aᵀZᵀTZ a` with a = Zᵀf/σ², unless rounding would show.
+    fn ratios_by_differences(
+        &self,
+        f: MatRef<f64>,
+        forms: &[Forms],
+        inverse: &Inverse,
+    ) -> Option<(Vec<f64>, Vec<f64>)> {
+        let Inverse { z, noise, both, inner } = inverse;
+        let (m, precision) = (z.ncols(), 1.0 / noise);
+        let mut products = dense::streamed_product(f, both.as_ref());
+        let (mut along, second) = products.as_mut().split_at_col_mut(m);
+        let mut s: Vec<f64> = forms.iter().map(|row| row.length).collect();
+        for column in along.as_mut().col_iter_mut() {
+            for (v, s) in column.iter_mut().zip(&mut s) {
+                let scaled = *v * precision;
+                *s -= *v * scaled;
+                *v = scaled;
+            }
+        }
+        s.iter_mut().for_each(|s| *s *= precision);
+        let mut q: Vec<f64> = forms.iter().map(|row| row.moment).collect();
+        let back = dense::product(along.as_ref(), inner.as_ref());
+        for j in 0..m {
+            let (along, second) = (along.as_ref().col(j), second.as_ref().col(j));
+            let terms = along.iter().zip(second.iter().zip(back.col(j).iter()));
+            q.iter_mut().zip(terms).for_each(|(q, (a, (b, c)))| *q += a * (c - 2.0 * b));
+        }
+        q.iter_mut().for_each(|q| *q *= precision * precision);
+        self.resolved(forms, (&s, &q), *noise).then_some((s, q))
+    }
+
+    /// Q as a sum of squares.
+    fn ratios_by_squares(&self, f: MatRef<f64>, forms: &[Forms], inverse: &Inverse) -> (Vec<f64>, Vec<f64>) {
+        let Inverse { z, noise, .. } = *inverse;
         let mut along = dense::streamed_product(f, z);
-        let mut s = lengths.to_vec();
+        let mut s: Vec<f64> = forms.iter().map(|row| row.length).collect();
         for column in along.as_mut().col_iter_mut() {
             for (v, s) in column.iter_mut().zip(&mut s) {
                 *s -= *v * *v / noise;
@@ -277,9 +338,18 @@ impl<'a> WeightProblem<'a> {
         // Rows σ²C⁻¹f.
         let mut u = f.to_owned();
         dense::subtract_product(u.as_mut(), along.as_ref(), z.transpose());
-        let mut q = self.weighted_squares(u.as_ref());
+        let mut q = weighted_squares(u.as_ref(), Some(self.values));
         q.iter_mut().for_each(|q| *q /= noise * noise);
         (s, q)
+    }
+
+    /// Whether rounding of a Q that is a difference leaves ρ as it is.
+    fn resolved(&self, forms: &[Forms], (s, q): (&[f64], &[f64]), noise: f64) -> bool {
+        let n = self.factor.n() as f64;
+        forms
+            .iter()
+            .zip(s.iter().zip(q))
+            .all(|(row, (s, q))| UNITS * row.moment / (noise * noise) <= ROUNDED * (n * s - q).abs() && *s > 0.0)
     }
 
     fn ratio(&self, look: &Candidates, i: usize) -> f64 {
@@ -288,16 +358,20 @@ impl<'a> WeightProblem<'a> {
 
     /// The largest ρ of a point that is not active.
     fn largest_ratio(&self, look: &Candidates, state: &WeightState) -> f64 {
-        let mut active = state.rows.iter().copied().peekable();
-        let mut largest: f64 = 0.0;
-        for i in 0..look.s.len() {
-            let row = look.row(i);
-            while active.next_if(|&next| next < row).is_some() {}
-            if active.peek() != Some(&row) {
-                largest = largest.max(self.ratio(look, i));
+        let parts = blocks::map(look.s.len(), |places| {
+            let from = state.rows.partition_point(|&row| row < look.row(places.start));
+            let mut active = state.rows[from..].iter().copied().peekable();
+            let mut largest: f64 = 0.0;
+            for i in places {
+                let row = look.row(i);
+                while active.next_if(|&next| next < row).is_some() {}
+                if active.next_if_eq(&row).is_none() {
+                    largest = largest.max(self.ratio(look, i));
+                }
             }
-        }
-        largest
+            largest
+        });
+        parts.into_iter().fold(0.0, f64::max)
     }
 
     fn violation(&self, look: &Candidates, state: &WeightState) -> f64 {
@@ -319,13 +393,18 @@ impl<'a> WeightProblem<'a> {
 
     /// So many of the points looked at, those of the largest ρ: their places, and the points.
     fn nearest(&self, look: &Candidates, count: usize) -> (Vec<usize>, Arc<Near>) {
-        let ratios: Vec<f64> = (0..look.s.len()).map(|i| self.ratio(look, i)).collect();
+        let ratios =
+            blocks::map(look.s.len(), |places| places.map(|i| self.ratio(look, i)).collect::<Vec<_>>()).concat();
         let mut places: Vec<usize> = (0..ratios.len()).collect();
         places.select_nth_unstable_by(count, |&i, &j| ratios[j].total_cmp(&ratios[i]).then(i.cmp(&j)));
         places.truncate(count);
         places.sort_unstable();
         let rows: Vec<usize> = places.iter().map(|&i| look.row(i)).collect();
-        (places, Arc::new(Near { atoms: self.factor.rows_of(&rows), rows }))
+        let atoms = match &look.near {
+            None => self.factor.rows_of(&rows),
+            Some(near) => Mat::from_fn(rows.len(), near.atoms.ncols(), |i, k| near.atoms[(places[i], k)]),
+        };
+        (places, Arc::new(Near { atoms, rows }))
     }
 
     /// Where there are many points, some of them to begin with: those of the largest ρ would be all of one region.
@@ -337,8 +416,8 @@ impl<'a> WeightProblem<'a> {
         })
     }
 
-    /// Points join one after the other, that of the largest gain first, each with its best weight; S and Q of the others
-    /// follow. Tells whether any did.
+    /// Points join one after the other, that of the largest gain first, each with its best weight; S and Q of the
+    /// others follow. Tells whether any did.
     fn join(&self, look: &mut Candidates, state: &mut WeightState, z: Mat<f64>, noise: f64) -> bool {
         let active = state.rows.len();
         let most = active.max(8);
@@ -369,14 +448,12 @@ impl<'a> WeightProblem<'a> {
         model.taken > active
     }
 
-    /// The largest gain of a point that is not `closed`, and which it is.
+    /// The largest gain of a point that is not `closed`, and which it is: that of the largest ρ.
     fn largest_gain(&self, look: &Candidates, closed: &[bool]) -> (f64, usize) {
-        let n = self.factor.n() as f64;
-        let gain = |i: usize| {
-            let ratio = if closed[i] { 0.0 } else { self.ratio(look, i) };
-            if ratio > 1.0 + JOINS { 0.5 * n * (ratio - 1.0 - ratio.ln()) } else { 0.0 }
-        };
-        (0..look.s.len()).map(|i| (gain(i), i)).fold((0.0, 0), |a, b| if b.0 > a.0 { b } else { a })
+        let ratio = |i: usize| if closed[i] { 0.0 } else { self.ratio(look, i) };
+        let largest = (0..look.s.len()).map(|i| (ratio(i), i)).fold((0.0, 0), |a, b| if b.0 > a.0 { b } else { a });
+        let gain = if largest.0 > 1.0 + JOINS { largest.0 - 1.0 - largest.0.ln() } else { 0.0 };
+        (0.5 * self.factor.n() as f64 * gain, largest.1)
     }
 
     /// Point `i`, the row f, joins with a weight: C gains `w f fᵀ`, and S and Q follow by the rank-one formula
@@ -397,6 +474,16 @@ impl<'a> WeightProblem<'a> {
         }
         model.grow(f, &u, step);
     }
+}
+
+/// `Σ_k t_k u_ik²` of each row, or its squared length.
+fn weighted_squares(u: MatRef<f64>, t: Option<&[f64]>) -> Vec<f64> {
+    let mut sums = vec![0.0; u.nrows()];
+    for k in 0..u.ncols() {
+        let value = t.map_or(1.0, |t| t[k]);
+        sums.iter_mut().zip(u.col(k).iter()).for_each(|(sum, u)| *sum += value * u * u);
+    }
+    sums
 }
 
 /// C while points join: `C⁻¹ = (I − ZZᵀ/σ²)/σ²`, Z with a column more a point.

@@ -1,4 +1,5 @@
-//! What a model that is read must satisfy before it is trusted: shapes, numbers, and that its components are components.
+//! What a model that is read must satisfy before it is trusted: shapes, numbers, and that its components are
+//! components.
 
 use std::collections::HashSet;
 
@@ -18,8 +19,8 @@ const CHECKED_TO: f64 = 1e-6;
 const CHECKED_ROUNDING: f64 = 1e-12;
 
 impl Model {
-    /// Whether the components have unit norm, the frame makes them orthonormal and β is the mean projected on the support:
-    /// what a file says of itself but no shape shows. Models so large that it would take long are trusted.
+    /// Whether the components have unit norm, the frame makes them orthonormal and β is the mean projected on the
+    /// support: what a file says of itself but no shape shows. Models so large that it would take long are trusted.
     pub(crate) fn check_components(&self) -> Result<()> {
         if self.m() * self.m() * (self.parts.support.d() + self.q()) > CHECKED_WORK {
             return Ok(());
@@ -52,7 +53,7 @@ impl<'a> ComponentCheck<'a> {
     fn new(model: &'a Model) -> ComponentCheck<'a> {
         let (parts, q, m) = (&model.parts, model.q(), model.m());
         let a = with_beta(&parts.coefficients, &parts.beta);
-        let centred = model.basis.product(&parts.support, &model.novelty, Precision::Double);
+        let centred = model.basis.product(&parts.support, &model.features_and_mean(), Precision::Double);
         // The products are of k_z(x) − μ.
         let shifts: Vec<f64> = a.col_iter().map(|a| a.iter().zip(&parts.mu).map(|(a, mu)| a * mu).sum()).collect();
         let products = Mat::from_fn(m, q + 1, |i, k| centred[i * (q + 1) + k] + shifts[k]);
@@ -106,8 +107,9 @@ impl Parts {
         self.check_density()?;
         self.check_variances()?;
         self.check_names()?;
-        if self.scores.count > self.n {
-            return Err(Error::file("more rows were scored than there are"));
+        let shrinks = self.noise > 0.0 && self.noise.is_finite() && self.frame.is_none();
+        if self.noise != 0.0 && !shrinks {
+            return Err(Error::file("its noise is no variance beside uncorrelated components"));
         }
         self.scores.check()
     }
@@ -123,6 +125,13 @@ impl Parts {
         shape("variances", self.variances.len(), q)?;
         shape("shift", self.columns.shift.len(), d)?;
         shape("scale", self.columns.scale.len(), d)?;
+        if let Some(ranges) = &self.columns.ranges {
+            shape("low", ranges.low.len(), d)?;
+            shape("high", ranges.high.len(), d)?;
+            if ranges.low.iter().zip(&ranges.high).any(|(low, high)| low > high) {
+                return Err(Error::file("a column's range is empty"));
+            }
+        }
         if let Some(rows) = &self.rows {
             shape("rows", rows.len(), m)?;
             if rows.windows(2).any(|w| w[0] >= w[1]) || rows.last().is_some_and(|&last| last >= self.n) {
@@ -137,6 +146,7 @@ impl Parts {
         }
         if let Some(density) = &self.density {
             shape("axes", density.axes.nrows(), m)?;
+            density.weights.iter().try_for_each(|weights| shape("weights", weights.len(), m))?;
         }
         Ok(())
     }
@@ -146,7 +156,8 @@ impl Parts {
         let columns = matrices.into_iter().flatten().flat_map(|matrix| matrix.col_iter().flat_map(|c| c.iter()));
         let vectors = [&self.mu, &self.beta, &self.variances, &self.columns.shift, &self.columns.scale];
         let scalars = [self.total_variance, self.captured, self.mean_lost, self.fidelity];
-        if columns.chain(vectors.into_iter().flatten()).chain(&scalars).any(|v| !v.is_finite()) {
+        let ranges = self.columns.ranges.iter().flat_map(|ranges| ranges.low.iter().chain(&ranges.high));
+        if columns.chain(vectors.into_iter().flatten()).chain(&scalars).chain(ranges).any(|v| !v.is_finite()) {
             return Err(Error::file("a value is not finite"));
         }
         if self.columns.scale.iter().any(|s| *s <= 0.0) {
@@ -160,6 +171,9 @@ impl Parts {
             let sound = density.noise > 0.0 && density.noise.is_finite() && density.log_determinant.is_finite();
             if !sound || density.dimension > self.n {
                 return Err(Error::file("the density has no positive noise, or more dimensions than rows"));
+            }
+            if density.weights.iter().flatten().any(|w| !(*w > 0.0 && w.is_finite())) {
+                return Err(Error::file("a weight of the density is not positive"));
             }
         }
         Ok(())
@@ -187,6 +201,9 @@ impl Parts {
     fn check_names(&self) -> Result<()> {
         if let Some(names) = &self.columns.names {
             shape("names", names.len(), self.support.d())?;
+        }
+        if let Some(intake) = &self.columns.intake {
+            intake.check(self.support.d(), self.columns.names.as_ref())?;
         }
         let mut seen = HashSet::new();
         let mut names = self.columns.names.iter().flatten().chain(&self.columns.ignored);

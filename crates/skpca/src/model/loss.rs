@@ -56,9 +56,9 @@ impl Loss {
     }
 }
 
-/// How much larger than a kernel value the terms are that cancel in it: squared lengths of packed rows for a kernel of a
-/// distance, whose rows are shifted by the mean of the support. Rows outside the support have larger terms, but smaller
-/// values.
+/// How much larger than a kernel value the terms are that cancel in it: squared lengths of packed rows for a kernel of
+/// a distance, whose rows are shifted by the mean of the support. Rows outside the support have larger terms, but
+/// smaller values.
 fn spread(kernel: &dyn Kernel, support: &Points) -> f64 {
     use std::f64::consts::LOG2_E;
     let mean = support.mean();
@@ -70,6 +70,6 @@ fn spread(kernel: &dyn Kernel, support: &Points) -> f64 {
         Form::Gaussian { gamma } => ((2.0 * gamma * LOG2_E * farthest(|v| v * v)).sqrt() + 1.0).powi(2),
         Form::Manhattan { gamma } => 2.0 * (gamma * LOG2_E * farthest(f64::abs) + 1.0),
         Form::Dot { outer: Outer::Power(power), .. } => f64::from(power),
-        Form::Dot { .. } | Form::Cosine => 1.0,
+        Form::Dot { .. } | Form::Cosine | Form::Pairs => 1.0,
     }
 }

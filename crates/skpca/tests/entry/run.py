@@ -29,7 +29,10 @@ def make_copy():
     shutil.rmtree(COPY, ignore_errors=True)
     shutil.copytree(ROOT, COPY, ignore=shutil.ignore_patterns("target", "artefacts", "docs", "__pycache__", ".*"))
     # Cargo tells its results apart by version, not by folder: the tree's next build would take these for its own.
-    replace(COPY / "Cargo.toml", r'\nversion = ".*"', '\nversion = "99.0.0"')
+    manifest = COPY / "Cargo.toml"
+    ours = re.search(r'\nversion = "(.*)"', manifest.read_text())[1]
+    # The version of the packages, and the one that they ask of each other.
+    manifest.write_text(re.sub(rf'version = "{re.escape(ours)}"', 'version = "99.0.0"', manifest.read_text()))
     for room, (name, registry) in ENTRIES.items():
         add(COPY / "crates/skpca/src" / room, room, name, registry)
 

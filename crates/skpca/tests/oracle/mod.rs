@@ -72,7 +72,8 @@ impl Setting {
     pub fn new(k: MatRef<f64>, center: bool, q: usize) -> Setting {
         let n = k.nrows();
         // K^−½ appears in Wang's dual residual. Its pseudo-inverse would force A into the range of K and so destroy
-        // sparsity (213 nonzeros where the optimum has 11); a jitter far below the objective's accuracy makes K invertible instead.
+        // sparsity (213 nonzeros where the optimum has 11); a jitter far below the objective's accuracy makes K
+        // invertible instead.
         let jitter = 1e-10 * (0..n).map(|i| k[(i, i)]).sum::<f64>() / n as f64;
         let k = Mat::from_fn(n, n, |i, j| 0.5 * (k[(i, j)] + k[(j, i)]) + if i == j { jitter } else { 0.0 });
         let (values, vectors) = eigen(&k);

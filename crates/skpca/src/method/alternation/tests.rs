@@ -9,10 +9,8 @@ use crate::toys;
 
 /// The gap and the objective, from every row of the factor and nothing else of the solver's.
 fn recomputed(
-    f: &Mat<f64>,
-    t: &Mat<f64>,
-    a: &Mat<f64>,
-    p: &Mat<f64>,
+    (f, t): (&Mat<f64>, &Mat<f64>),
+    (a, p): (&Mat<f64>, &Mat<f64>),
     ridge: Ridge,
     shape: Shape,
     penalty: f64,
@@ -129,7 +127,7 @@ fn check_in(
                     (0..3).for_each(|k| a[(row, k)] = state.a[(w, k)]);
                 }
                 let p = coordinates(&state.p);
-                let (gap, objective) = recomputed(f, t, &a, &p, ridge, shape, penalty);
+                let (gap, objective) = recomputed((f, t), (&a, &p), ridge, shape, penalty);
                 let case = format!("{shape:?} {ridge:?} {rounds} {sequential}");
                 assert!((gap - state.gap).abs() < 1e-9 && gap <= 1e-6, "{case}: {gap} {}", state.gap);
                 assert!((objective / state.objective - 1.0).abs() < 1e-10, "{case}: {objective} {}", state.objective);
@@ -167,7 +165,7 @@ fn equal_rows_share_a_coefficient() {
         (0..4).for_each(|copy| (0..2).for_each(|k| a[(row + 100 * copy, k)] = state.a[(w, k)] / 4.0));
     }
     let f = factor.rows_of(&(0..400).collect::<Vec<_>>());
-    let (gap, objective) = recomputed(&f, &t, &a, state.p.coordinates(), ridge, shape, penalty);
+    let (gap, objective) = recomputed((&f, &t), (&a, state.p.coordinates()), ridge, shape, penalty);
     assert!((gap - state.gap).abs() < 1e-9 && gap <= 1e-6, "{gap} {}", state.gap);
     assert!((objective / state.objective - 1.0).abs() < 1e-10, "{objective} {}", state.objective);
 }

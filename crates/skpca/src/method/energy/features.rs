@@ -1,5 +1,5 @@
-//! What the energy rule asks of feature space: by a factor, or with the linear kernel by the table itself, of which mean and
-//! scatter are all that is needed. The same answers to rounding.
+//! What the energy rule asks of feature space: by a factor, or with the linear kernel by the table itself, of which
+//! mean and scatter are all that is needed. The same answers to rounding.
 
 use std::sync::Arc;
 
@@ -13,12 +13,13 @@ use crate::eigen::{Accuracy, top};
 use crate::error::Result;
 use crate::factor::{FLOOR, captured_by_range};
 use crate::kernel_matrix::diagonal;
-use crate::moments::{Moments, scatter_about};
 use crate::points::Points;
 use crate::random::{Random, Stream};
 use crate::reference::Reference;
 use crate::scatter::Scatter;
-use crate::spectrum::{Expansion, SPANNING, Skeleton};
+use crate::skeleton::{SPANNING, Skeleton};
+use crate::spectrum::Expansion;
+use crate::table_moments::{TableMoments, scatter_about};
 use crate::watch::Watch;
 
 /// Rows `f_i` with `f_i · f_j = k(x_i, x_j)`, their mean and their scatter.
@@ -26,14 +27,14 @@ pub(super) enum Features<'a> {
     /// A factor of any kernel.
     Factor(Arc<Scattered>),
     /// The linear kernel: `f_i = x_i`.
-    Table(&'a Points<'a>, Moments),
+    Table(&'a Points<'a>, TableMoments),
 }
 
 impl<'a> Features<'a> {
     /// In at most `rank` dimensions.
     pub(super) fn new(task: &Task<'a>, rank: usize) -> Result<Features<'a>> {
         if task.kernel.is_linear() && task.d() <= rank {
-            let moments = Moments::new(task.kernel, task.rows, task.center, task.watch)?;
+            let moments = TableMoments::new(task.kernel, task.rows, task.center, task.watch)?;
             return Ok(Features::Table(task.rows.whole()?, moments));
         }
         Ok(Features::Factor(task.scattered(rank)?))
@@ -90,7 +91,8 @@ impl<'a> Features<'a> {
         Ok(sum.into_parts().0)
     }
 
-    /// The leading eigenvalues of the scatter of all rows; and what exact kernel PCA captures, where it has the same ones.
+    /// The leading eigenvalues of the scatter of all rows; and what exact kernel PCA captures, where it has the same
+    /// ones.
     pub(super) fn leading(&self, task: &Task) -> Result<(Vec<f64>, Option<Reference>)> {
         let (scatter, trace) = match self {
             Features::Factor(scattered) => (&scattered.t, scattered.factor.trace),
@@ -130,8 +132,8 @@ impl<'a> Features<'a> {
     }
 }
 
-/// Which of many rows of a table span all of them, and what is known of that span: a sample first, then those that it leaves.
-/// No copy of the rows is made.
+/// Which of many rows of a table span all of them, and what is known of that span: a sample first, then those that it
+/// leaves. No copy of the rows is made.
 fn spanning(task: &Task, points: &Points, rows: &[usize]) -> Result<(Vec<usize>, Skeleton)> {
     let d = points.d();
     let mut chosen = Random::new(0, Stream::SpanningRows).sample(rows.len(), SPANNING.max(10 * d));

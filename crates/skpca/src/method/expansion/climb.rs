@@ -52,8 +52,8 @@ impl Climber {
 }
 
 impl Objective {
-    /// The first of ever shorter steps along v that raises W as its slope promises; nothing if none does. None makes points
-    /// depend on each other so much that W would be rounding.
+    /// The first of ever shorter steps along v that raises W as its slope promises; nothing if none does. None makes
+    /// points depend on each other so much that W would be rounding.
     fn step(&self, from: &At, v: &[f64], slope: f64) -> Option<At> {
         let apart = from.apart.min(APART);
         let mut t = 1.0;

@@ -15,7 +15,8 @@ use crate::gram::stretches;
 use crate::kernel::{Conformal, Form, Kernel};
 use crate::kernel_matrix::diagonal;
 use crate::points::Points;
-use crate::spectrum::{LOSS, condition};
+use crate::rows::{Part, Rows};
+use crate::skeleton::{LOSS, condition};
 
 /// The rounding of W where they are quite apart.
 const DIGITS: f64 = 1e-15;
@@ -25,10 +26,13 @@ pub(super) struct Objective {
     pub(super) anchors: Anchors,
     pub(super) q: usize,
     pub(super) center: bool,
-    /// `Σ k(x, x)`
+    /// `Σ w k(x, x)`
     pub(super) trace: f64,
-    /// Mean distance of each column's values from their mean: the unit that it is moved in. Zero where they do not vary, and
-    /// points keep their values there.
+    /// How much each row counts, and what all of them weigh.
+    pub(super) counts: Option<Vec<f64>>,
+    pub(super) weight: f64,
+    /// Mean distance of each column's values from their mean: the unit that it is moved in. Zero where they do not
+    /// vary, and points keep their values there.
     pub(super) units: Vec<f64>,
     /// Lowest and highest value that points may take: kernels that grow would send them to infinity.
     pub(super) ranges: Vec<(f64, f64)>,
@@ -50,8 +54,8 @@ pub(super) struct At {
     pub(super) b: Mat<f64>,
     /// `μ_i`; zero if not centred.
     pub(super) means: Vec<f64>,
-    /// The Cholesky factor of K_zz, and how far from depending on each other points are by it: the least share of a squared
-    /// length that is not in the span of those before it.
+    /// The Cholesky factor of K_zz, and how far from depending on each other points are by it: the least share of a
+    /// squared length that is not in the span of those before it.
     pub(super) l: Mat<f64>,
     pub(super) apart: f64,
     pub(super) values: Arc<(KernelValues, Anchors, KernelValues)>,
@@ -90,13 +94,15 @@ impl At {
 }
 
 impl Objective {
-    pub(super) fn new(kernel: &Arc<dyn Kernel>, x: Points<'static>, q: usize, center: bool) -> Result<Objective> {
-        let (mean, n) = (x.mean(), x.n() as f64);
+    pub(super) fn new(kernel: &Arc<dyn Kernel>, x: Part, q: usize, center: bool) -> Result<Objective> {
+        let (n, Part { points: x, weights: counts }) = (x.weight(), x);
+        let count = |row: usize| counts.as_ref().map_or(1.0, |counts| counts[row]);
+        let mean = x.weighted_mean(counts.as_deref());
         let mut units = vec![0.0; x.d()];
         let mut ranges = vec![(f64::MAX, f64::MIN); x.d()];
-        for row in x.rows() {
+        for (i, row) in x.rows().enumerate() {
             for (k, value) in row.iter().enumerate() {
-                units[k] += (value - mean[k]).abs() / n;
+                units[k] += count(i) * (value - mean[k]).abs() / n;
                 ranges[k] = (ranges[k].0.min(*value), ranges[k].1.max(*value));
             }
         }
@@ -105,9 +111,11 @@ impl Objective {
             *unit = if *low < *high { *unit } else { 0.0 };
             (*low, *high) = (*low - (*high - *low), *high + (*high - *low));
         }
-        let trace = diagonal(kernel, &x)?.iter().sum();
+        let trace = diagonal(kernel, &x)?.iter().enumerate().map(|(i, k)| count(i) * k).sum();
         Ok(Objective {
-            anchors: Anchors::new(kernel, x),
+            anchors: Anchors::new(kernel, x).weighted(counts.as_deref()),
+            counts,
+            weight: n,
             q,
             center,
             trace,
@@ -119,8 +127,10 @@ impl Objective {
     }
 
     /// The same where points move in a plane: a row's distance from it is a factor of its values.
-    pub(super) fn in_plane(task: &Task, x: &Points<'static>, plane: &Plane) -> Result<Objective> {
-        let whole = Objective::new(task.kernel, x.clone(), task.q, task.center)?;
+    pub(super) fn in_plane(task: &Task, x: &Part, plane: &Plane) -> Result<Objective> {
+        let Part { points: x, weights } = x;
+        let part = |points: &Points<'static>| Part { points: points.clone(), weights: weights.clone() };
+        let whole = Objective::new(task.kernel, part(x), task.q, task.center)?;
         let (inside, heights) = plane.inside(x);
         let Form::Gaussian { gamma } = task.kernel.form() else { return Ok(whole) };
         let (base, f) = match Conformal::of(task.kernel.as_ref()) {
@@ -131,13 +141,19 @@ impl Objective {
         // No axis is more likely a way to go than another.
         let unit =
             whole.units.iter().sum::<f64>() / whole.units.iter().filter(|unit| **unit > 0.0).count().max(1) as f64;
-        let ranges = Objective::new(base, inside.clone(), task.q, task.center)?.ranges;
+        let ranges = Objective::new(base, part(&inside), task.q, task.center)?.ranges;
         let units = vec![unit; inside.d()];
-        Ok(Objective { anchors: Anchors::with_factors(base, inside, Some(factors)), units, ranges, ..whole })
+        let anchors = Anchors::with_factors(base, inside, Some(factors)).weighted(weights.as_deref());
+        Ok(Objective { anchors, units, ranges, ..whole })
     }
 
     pub(super) fn rows(&self) -> &Points<'static> {
         self.anchors.points()
+    }
+
+    /// The rows, and how much each counts.
+    pub(super) fn counted(&self) -> (&Points<'static>, Option<&[f64]>) {
+        (self.rows(), self.counts.as_deref())
     }
 
     /// W at Z; nothing where points are less than this much apart.
@@ -176,7 +192,7 @@ impl Objective {
 
     /// `L⁻¹ C L⁻ᵀ` and `L⁻¹ μ`.
     fn scatter(&self, values: &KernelValues, l: &Mat<f64>) -> (Mat<f64>, Mat<f64>) {
-        let (m, n) = (l.nrows(), self.rows().n() as f64);
+        let (m, n) = (l.nrows(), self.weight);
         let (mut c, mut mean);
         if f64::EPSILON * condition(l.as_ref()) > LOSS {
             // Row by row first: the sum would lose too many digits.

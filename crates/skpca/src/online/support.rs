@@ -1,0 +1,308 @@
+//! Which points to keep, as a reservoir of rows has it.
+//!
+//! ```text
+//! E = K − Kᵀ_z K_zz⁻¹ K_z        what the span lacks of the rows; row j would add the direction e_j, c_i = E_ij / √E_jj
+//! ```
+//!
+//! What row j would add to the q best components is at least that in the span of these and of e_j, an arrow matrix with
+//! the variances λ as its diagonal, `g = Σ_i y_i c_i` as its border and `h = Σ c_i²` in its corner: h − (its smallest
+//! eigenvalue).
+//!
+//! Points join one by one, the best first, until the span has the fidelity asked for. Where there may be no more, or
+//! none was asked for, the best takes the place of the least useful one, as long as what the rows gain is more than
+//! chance: more than its standard error over the rows. A row that lacks company is an outlier: no reason to join.
+
+use std::sync::Arc;
+
+use faer::Mat;
+
+use crate::dense;
+use crate::eigen::center_columns;
+use crate::error::Result;
+use crate::kernel::Kernel;
+use crate::kernel_matrix::gram;
+use crate::points::Points;
+use crate::reference::{Question, Reference};
+use crate::skeleton::Skeleton;
+use crate::watch::{Watch, check};
+
+/// A row joins if what it adds is worth that of so many rows like it.
+const NEAR: f64 = 2.0;
+/// Rows that are points judge themselves too well: the aim is higher, by this share of what the fidelity asked for
+/// leaves.
+const HEADROOM: f64 = 0.5;
+/// Standard errors by which an exchange must be better.
+const SIGMAS: f64 = 1.0;
+/// A row is in the span if less than this share of its squared length is outside.
+const APART: f64 = 1e-7;
+/// At most this share of the points, and one more, leaves at a time.
+const EXCHANGED: f64 = 0.25;
+/// Rows that are tried before no exchange is better.
+const TRIED: usize = 3;
+/// Halvings that find an eigenvalue of an arrow matrix.
+const HALVINGS: usize = 40;
+
+/// What the points are to hold.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(super) struct Goal {
+    /// Components; more than there can be, if all of them count.
+    pub q: usize,
+    pub center: bool,
+    /// Points at most.
+    pub most: usize,
+    /// How good they are to be, if not as good as they can.
+    pub fidelity: Option<f64>,
+    pub seed: u64,
+}
+
+/// The points to keep.
+pub(super) struct Choice {
+    pub support: Points<'static>,
+    /// Points that joined …
+    pub joined: usize,
+    /// … and that left.
+    pub left: usize,
+    /// That of the span on these rows, where it was asked for.
+    pub fidelity: Option<f64>,
+}
+
+pub(super) fn choose(
+    kernel: &Arc<dyn Kernel>,
+    support: &Points<'static>,
+    rows: &Points<'static>,
+    goal: &Goal,
+    watch: &dyn Watch,
+) -> Result<Choice> {
+    let k = gram(kernel, rows);
+    let exact = match goal.fidelity {
+        None => None,
+        Some(_) => {
+            let question = Question { q: goal.q.min(rows.n()), center: goal.center, seed: goal.seed };
+            Some(Reference::new(kernel, rows, question, watch)?.captured)
+        }
+    };
+    let mut view = View::new(kernel, support, rows, goal)?;
+    let (mut joined, mut left) = (0, 0);
+    let fidelity = |view: &View| exact.map(|exact| if exact > 0.0 { (view.captured() / exact).min(1.0) } else { 1.0 });
+    let exchanges = 1 + (EXCHANGED * view.m() as f64) as usize;
+    while left < exchanges {
+        check(watch, "support", 0.0)?;
+        let aim = goal.fidelity.map(|asked| asked + HEADROOM * (1.0 - asked));
+        if aim.zip(fidelity(&view)).is_some_and(|(aim, found)| found >= aim) {
+            break;
+        }
+        let Some((next, full)) = view.next(&k, rows, goal)? else { break };
+        (joined, left) = (joined + 1, left + usize::from(full));
+        view = next;
+    }
+    Ok(Choice { fidelity: fidelity(&view), support: view.support(), joined, left })
+}
+
+/// The rows as the span of a support sees them.
+struct View {
+    skeleton: Skeleton,
+    /// Coordinates of the rows in the span, n × m.
+    along: Mat<f64>,
+    /// Variance sums of the best components for these rows, and whether any more could be added …
+    values: Vec<f64>,
+    room: bool,
+    /// … the components in the coordinates of the span, m × q, and the features of the rows, n × q.
+    components: Mat<f64>,
+    features: Mat<f64>,
+}
+
+impl View {
+    fn new(kernel: &Arc<dyn Kernel>, support: &Points<'static>, rows: &Points, goal: &Goal) -> Result<View> {
+        let skeleton = Skeleton::new(kernel, support, &())?;
+        let m = skeleton.m();
+        let mut along = Mat::zeros(rows.n(), m);
+        skeleton.basis.block(rows, along.as_mut());
+        dense::divide_by_transposed(along.as_mut(), skeleton.l.as_ref());
+        let mut centred = along.clone();
+        if goal.center {
+            center_columns(&mut centred);
+        }
+        let mut scatter = Mat::zeros(m, m);
+        dense::add_squares(&mut scatter, centred.as_ref());
+        let (mut values, vectors) = dense::eigen(scatter.as_ref())?;
+        let q = goal.q.min(m);
+        values.truncate(q);
+        let components = vectors.subcols(0, q).to_owned();
+        let features = dense::product(centred.as_ref(), components.as_ref());
+        Ok(View { skeleton, along, values, room: goal.q > m, components, features })
+    }
+
+    fn m(&self) -> usize {
+        self.skeleton.m()
+    }
+
+    fn support(&self) -> Points<'static> {
+        self.skeleton.basis.points().clone()
+    }
+
+    fn with(&self, row: &[f64]) -> Points<'static> {
+        let mut values = self.skeleton.basis.points().values().to_vec();
+        values.extend(row);
+        Points::finite(row.len(), values)
+    }
+
+    fn captured(&self) -> f64 {
+        self.values.iter().sum()
+    }
+
+    /// The view with one more point, or with another one in place of the least useful, and which of both; nothing where
+    /// that is no better.
+    fn next(&self, k: &Mat<f64>, rows: &Points, goal: &Goal) -> Result<Option<(View, bool)>> {
+        for row in self.candidates(k, goal) {
+            let grown = View::new(self.skeleton.kernel(), &self.with(rows.row(row)), rows, goal)?;
+            if grown.m() <= self.m() {
+                continue;
+            }
+            let full = grown.m() > goal.most;
+            let next =
+                if full { View::new(self.skeleton.kernel(), &grown.without_the_least(), rows, goal)? } else { grown };
+            if !full && goal.fidelity.is_some() || next.is_better_than(self) {
+                return Ok(Some((next, full)));
+            }
+        }
+        Ok(None)
+    }
+
+    /// Rows that would add most, of those that are not alone, the best first.
+    fn candidates(&self, k: &Mat<f64>, goal: &Goal) -> Vec<usize> {
+        let n = k.nrows();
+        let mut e = k.clone();
+        dense::subtract_product(e.as_mut(), self.along.as_ref(), self.along.transpose());
+        let g = dense::product(self.features.transpose(), e.as_ref());
+        let mut gains = Vec::new();
+        for j in 0..n {
+            let own = e[(j, j)];
+            let squares = e.col(j).squared_norm_l2();
+            if own <= APART * k[(j, j)] || squares < NEAR * own * own {
+                continue;
+            }
+            let mean = if goal.center { e.col(j).sum() / n as f64 } else { 0.0 };
+            let h = (squares - n as f64 * mean * mean) / own;
+            let border = g.col(j).iter().map(|g| g * g / own);
+            let gain = if self.room { h } else { h - smallest_of_arrow(&self.values, border.collect(), h) };
+            gains.push((j, gain));
+        }
+        gains.retain(|(_, gain)| *gain > 0.0);
+        gains.sort_by(|(_, a), (_, b)| b.total_cmp(a));
+        gains.into_iter().take(TRIED).map(|(row, _)| row).collect()
+    }
+
+    /// All points but the one without which the components lose least: component k has
+    /// `a_ik / √(K⁻¹)_ii` along the direction that leaves with point i. The last one has just come.
+    fn without_the_least(&self) -> Points<'static> {
+        let m = self.m();
+        let mut inverse = Mat::<f64>::identity(m, m);
+        dense::solve_lower(self.skeleton.l.as_ref(), inverse.as_mut());
+        let a = dense::product(inverse.transpose(), self.components.as_ref());
+        let lost = |i: usize| {
+            let along = self.values.iter().enumerate().map(|(k, value)| value * a[(i, k)] * a[(i, k)]);
+            along.sum::<f64>() / inverse.col(i).squared_norm_l2()
+        };
+        let losses: Vec<f64> = (0..m).map(lost).collect();
+        let newest = self.skeleton.kept.iter().position(|kept| *kept + 1 == m);
+        let least = (0..m).filter(|i| Some(*i) != newest).min_by(|i, j| losses[*i].total_cmp(&losses[*j]));
+        let stay: Vec<usize> = (0..m).filter(|i| Some(*i) != least).collect();
+        self.skeleton.basis.points().select(&stay)
+    }
+
+    /// Whether the components hold more of the rows than those of `other`, beyond chance.
+    fn is_better_than(&self, other: &View) -> bool {
+        let n = self.along.nrows() as f64;
+        let length = |view: &View, i: usize| view.features.row(i).squared_norm_l2();
+        let gains: Vec<f64> = (0..self.along.nrows()).map(|i| length(self, i) - length(other, i)).collect();
+        let mean = gains.iter().sum::<f64>() / n;
+        let variance = gains.iter().map(|gain| (gain - mean) * (gain - mean)).sum::<f64>() / n;
+        mean > SIGMAS * (variance / n).sqrt()
+    }
+}
+
+/// The smallest eigenvalue x of an arrow matrix with these decreasing values on its diagonal, these squares of its
+/// border and h in its corner: `h − x = Σ g² / (λ − x)`, from 0 to the smaller of h and the last value.
+fn smallest_of_arrow(values: &[f64], border: Vec<f64>, h: f64) -> f64 {
+    let (mut low, mut high) = (0.0, values.last().map_or(h, |value| value.min(h)).max(0.0));
+    for _ in 0..HALVINGS {
+        let x = 0.5 * (low + high);
+        let taken: f64 = values.iter().zip(&border).map(|(value, g)| g / (value - x)).sum();
+        if h - x > taken { low = x } else { high = x }
+    }
+    low
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::kernel;
+    use crate::toys;
+
+    #[test]
+    fn an_arrow_has_its_smallest_eigenvalue() {
+        let (values, border, h) = (vec![5.0, 3.0, 2.0], vec![1.0, 0.25, 0.5], 1.5_f64);
+        let mut arrow = Mat::zeros(4, 4);
+        (0..3).for_each(|k| (arrow[(k, k)], arrow[(3, k)]) = (values[k], border[k]));
+        arrow[(3, 3)] = h;
+        let expected = dense::eigen(arrow.as_ref()).unwrap().0[3];
+        let squares = border.iter().map(|g| g * g).collect();
+        assert!((smallest_of_arrow(&values, squares, h) - expected).abs() < 1e-9);
+    }
+
+    fn goal(q: usize, most: usize, fidelity: Option<f64>) -> Goal {
+        Goal { q, center: true, most, fidelity, seed: 0 }
+    }
+
+    #[test]
+    fn points_join_until_the_fidelity_is_there_and_no_outlier_does() {
+        let mut values = toys::parabola(0).values()[..600].to_vec();
+        values.extend([50.0, 50.0]);
+        let rows = Points::new(2, values).unwrap();
+        let kernel = kernel::build(&"rbf,gamma=3".parse().unwrap(), &rows, 0).unwrap();
+        let few = rows.select(&[0, 1]);
+        let found = choose(&kernel, &few, &rows, &goal(4, 40, Some(0.9)), &()).unwrap();
+        assert!((0.9..0.99).contains(&found.fidelity.unwrap()), "{:?}", found.fidelity);
+        assert!(found.left == 0 && found.support.n() == 2 + found.joined && found.joined < 15);
+        assert!(found.support.rows().all(|z| z[0] < 10.0));
+        // Nothing is left to do.
+        let again = choose(&kernel, &found.support, &rows, &goal(4, 40, Some(0.9)), &()).unwrap();
+        assert!((again.joined, again.left) == (0, 0));
+    }
+
+    #[test]
+    fn a_full_support_exchanges_points_for_better_ones() {
+        let rows = toys::parabola(0).select(&(0..400).collect::<Vec<_>>());
+        let kernel = kernel::build(&"rbf,gamma=3".parse().unwrap(), &rows, 0).unwrap();
+        // Points of one end.
+        let mut order: Vec<usize> = (0..400).collect();
+        order.sort_by(|a, b| rows.row(*a)[0].total_cmp(&rows.row(*b)[0]));
+        let mut support = rows.select(&order[..8]);
+        let captured =
+            |support: &Points<'static>| View::new(&kernel, support, &rows, &goal(3, 8, None)).unwrap().captured();
+        let before = captured(&support);
+        for _ in 0..10 {
+            let found = choose(&kernel, &support, &rows, &goal(3, 8, None), &()).unwrap();
+            assert!(found.support.n() == 8 && found.joined == found.left);
+            assert!(found.joined == 0 || captured(&found.support) > captured(&support));
+            support = found.support;
+        }
+        let best = View::new(&kernel, &rows, &rows, &goal(3, 400, None)).unwrap().captured();
+        assert!(before < 0.7 * best && captured(&support) > 0.95 * best, "{before} {} {best}", captured(&support));
+    }
+
+    #[test]
+    fn the_least_useful_point_is_the_one_without_which_most_is_left() {
+        let rows = toys::normal(200, 3, 0);
+        let kernel = kernel::build(&"rbf".parse().unwrap(), &rows, 0).unwrap();
+        let goal = goal(3, 9, None);
+        let view = View::new(&kernel, &rows.select(&(0..9).collect::<Vec<_>>()), &rows, &goal).unwrap();
+        let left = |gone: usize| {
+            let stay: Vec<usize> = (0..9).filter(|i| *i != gone).collect();
+            View::new(&kernel, &rows.select(&stay), &rows, &goal).unwrap().captured()
+        };
+        let best = (0..8).map(left).fold(0.0, f64::max);
+        let found = View::new(&kernel, &view.without_the_least(), &rows, &goal).unwrap().captured();
+        assert!(found >= best - 0.02 * (view.captured() - best) - 1e-9, "{found} {best}");
+    }
+}
