@@ -1,4 +1,4 @@
-//! How the program and the Python package write files: whole or not at all.
+//! How the program and the Python package write files, whole or not at all, and read rows that do not fit in memory.
 //!
 //! ```text
 //! target ── follow links ──► regular, or not there: temporary file beside it ── fill ── sync ── rename onto it
@@ -6,14 +6,19 @@
 //!                            directory, read-only:  refused
 //! ```
 //!
-//! A process that is killed leaves `.skpca-XXXXXX.tmp` behind: such a file belongs to no running program once it is older
-//! than the run, and may be deleted.
+//! A process that is killed leaves `.skpca-XXXXXX.tmp` behind: such a file belongs to no running program once it is
+//! older than the run, and may be deleted.
 
 #![forbid(unsafe_code)]
 
+pub mod memory;
+mod rows;
+
 use std::fs::{self, File, Metadata, OpenOptions};
-use std::io::{self, BufWriter};
+use std::io::{self, BufWriter, Seek, SeekFrom, Write};
 use std::path::{Path, PathBuf};
+
+pub use rows::{Element, FileRows, Spool};
 
 /// How the names of temporary files begin.
 pub const PREFIX: &str = ".skpca-";
@@ -23,22 +28,65 @@ pub const SUFFIX: &str = ".tmp";
 const LINKS: usize = 40;
 const BUFFER_BYTES: usize = 1 << 16;
 
-/// Writes a file through `fill`. If anything fails, a file that was there before stays as it was, and nothing else is left.
+/// Writes a file through `fill`. If anything fails, a file that was there before stays as it was, and nothing else is
+/// left.
 ///
 /// An existing file keeps its mode; a new one gets the default of the process (0666 without the umask). A symbolic link
-/// stays, and the file that it points to is replaced. Read-only files are refused. Pipes and devices are written directly.
+/// stays, and the file that it points to is replaced. Read-only files are refused. Pipes and devices are written
+/// directly.
 pub fn write(path: &Path, fill: impl FnOnce(&mut BufWriter<File>) -> io::Result<()>) -> io::Result<()> {
-    let target = follow(path)?;
-    let previous = check_target(&target)?;
-    if previous.as_ref().is_some_and(|previous| !previous.is_file()) {
-        return fill_file(OpenOptions::new().write(true).open(&target)?, fill).map(drop);
+    let mut output = Output::begin(path)?;
+    fill(&mut output.file)?;
+    output.finish()
+}
+
+/// A file that is being written, as [`write()`] does: it stands under its name once [`Output::finish`] returns, and
+/// leaves no trace if it is dropped before.
+pub struct Output {
+    file: BufWriter<File>,
+    /// Where it is until it is whole, and where it goes; nothing for pipes and devices.
+    place: Option<(tempfile::TempPath, PathBuf)>,
+}
+
+impl Output {
+    /// Begins a file.
+    pub fn begin(path: &Path) -> io::Result<Output> {
+        let target = follow(path)?;
+        let previous = check_target(&target)?;
+        let buffered = |file| BufWriter::with_capacity(BUFFER_BYTES, file);
+        if previous.as_ref().is_some_and(|previous| !previous.is_file()) {
+            return Ok(Output { file: buffered(OpenOptions::new().write(true).open(&target)?), place: None });
+        }
+        let (file, temporary) = create_beside(&target)?.into_parts();
+        if let Some(previous) = previous {
+            adopt(&file, &previous)?;
+        }
+        Ok(Output { file: buffered(file), place: Some((temporary, target)) })
     }
-    let (file, temporary) = create_beside(&target)?.into_parts();
-    if let Some(previous) = previous {
-        adopt(&file, &previous)?;
+
+    /// Puts the whole file in its place.
+    pub fn finish(self) -> io::Result<()> {
+        let file = self.file.into_inner().map_err(|error| error.into_error())?;
+        let Some((temporary, target)) = self.place else { return Ok(()) };
+        file.sync_all()?;
+        temporary.persist(&target).map_err(|error| error.error)
     }
-    fill_file(file, fill)?.sync_all()?;
-    temporary.persist(&target).map_err(|error| error.error)
+}
+
+impl Write for Output {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        self.file.write(bytes)
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        self.file.flush()
+    }
+}
+
+impl Seek for Output {
+    fn seek(&mut self, to: SeekFrom) -> io::Result<u64> {
+        self.file.seek(to)
+    }
 }
 
 /// Whether [`write()`] could work: worth asking before a long computation.
@@ -119,10 +167,4 @@ fn adopt(file: &File, previous: &Metadata) -> io::Result<()> {
         }
     }
     file.set_permissions(previous.permissions())
-}
-
-fn fill_file(file: File, fill: impl FnOnce(&mut BufWriter<File>) -> io::Result<()>) -> io::Result<File> {
-    let mut output = BufWriter::with_capacity(BUFFER_BYTES, file);
-    fill(&mut output)?;
-    output.into_inner().map_err(|error| error.into_error())
 }

@@ -1,0 +1,253 @@
+//! Rows in a file, as a fit reads them: little-endian numbers, row after row.
+//!
+//! ```text
+//! blocks of rows ── Spool ──► temporary file without a name ──► FileRows ◄── an array in a file of the user's
+//! ```
+//!
+//! A spool writes 32 bits per number for as long as they say everything, 64 from the first number on that needs them.
+//! Its file has no name: it is gone with the process, however that ends.
+
+use std::fs::File;
+use std::io::{self, BufReader, BufWriter, Read, Seek, SeekFrom, Write};
+use std::ops::Range;
+use std::path::{Path, PathBuf};
+use std::time::SystemTime;
+
+use skpca::{Error, Source};
+
+/// Bytes that are written, or rewritten, at a time.
+const BUFFER_BYTES: usize = 1 << 20;
+
+/// How a number lies in a file.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub enum Element {
+    /// In 32 bits.
+    Single,
+    /// In 64 bits.
+    Double,
+}
+
+impl Element {
+    /// Bytes of a number.
+    pub fn bytes(self) -> usize {
+        match self {
+            Element::Single => size_of::<f32>(),
+            Element::Double => size_of::<f64>(),
+        }
+    }
+
+    fn decode(self, bytes: &[u8], values: &mut [f64]) {
+        match self {
+            Element::Single => {
+                let numbers = bytes.as_chunks().0.iter().map(|number| f32::from_le_bytes(*number));
+                values.iter_mut().zip(numbers).for_each(|(value, number)| *value = f64::from(number));
+            }
+            Element::Double => {
+                let numbers = bytes.as_chunks().0.iter().map(|number| f64::from_le_bytes(*number));
+                values.iter_mut().zip(numbers).for_each(|(value, number)| *value = number);
+            }
+        }
+    }
+
+    fn write(self, values: &[f64], to: &mut impl Write) -> io::Result<()> {
+        let mut bytes = Vec::with_capacity(values.len() * self.bytes());
+        match self {
+            Element::Single => values.iter().for_each(|v| bytes.extend((*v as f32).to_le_bytes())),
+            Element::Double => values.iter().for_each(|v| bytes.extend(v.to_le_bytes())),
+        }
+        to.write_all(&bytes)
+    }
+}
+
+/// A table that is being written, to be read as often as needed.
+pub struct Spool {
+    directory: PathBuf,
+    file: BufWriter<File>,
+    element: Element,
+    d: usize,
+    values: usize,
+}
+
+impl Spool {
+    /// A table of d columns without rows, in a file that nobody else sees.
+    pub fn begin(directory: &Path, d: usize) -> io::Result<Spool> {
+        Ok(Spool { directory: directory.into(), file: nameless(directory)?, element: Element::Single, d, values: 0 })
+    }
+
+    /// Adds whole rows.
+    pub fn add(&mut self, values: &[f64]) -> io::Result<()> {
+        debug_assert!(values.len().is_multiple_of(self.d));
+        let single = |v: &f64| f64::from(*v as f32).to_bits() == v.to_bits();
+        if self.element == Element::Single && !values.iter().all(single) {
+            self.widen()?;
+        }
+        self.values += values.len();
+        values.chunks(BUFFER_BYTES / size_of::<f64>()).try_for_each(|some| self.element.write(some, &mut self.file))
+    }
+
+    /// Writes again in 64 bits what was written in 32.
+    fn widen(&mut self) -> io::Result<()> {
+        let mut wide = nameless(&self.directory)?;
+        self.file.flush()?;
+        let narrow = self.file.get_mut();
+        narrow.seek(SeekFrom::Start(0))?;
+        let mut narrow = BufReader::with_capacity(BUFFER_BYTES, narrow);
+        let (mut left, mut bytes, mut values) = (self.values, Vec::new(), Vec::new());
+        while left > 0 {
+            let count = left.min(BUFFER_BYTES / size_of::<f64>());
+            bytes.resize(count * self.element.bytes(), 0);
+            values.resize(count, 0.0);
+            narrow.read_exact(&mut bytes)?;
+            self.element.decode(&bytes, &mut values);
+            Element::Double.write(&values, &mut wide)?;
+            left -= count;
+        }
+        (self.file, self.element) = (wide, Element::Double);
+        Ok(())
+    }
+
+    /// Number of rows so far.
+    pub fn rows(&self) -> usize {
+        self.values / self.d
+    }
+
+    /// The table.
+    pub fn finish(self) -> io::Result<FileRows> {
+        let (n, d) = (self.rows(), self.d);
+        let file = self.file.into_inner().map_err(|error| error.into_error())?;
+        Ok(FileRows { file, start: 0, n, d, element: self.element, origin: None })
+    }
+}
+
+fn nameless(directory: &Path) -> io::Result<BufWriter<File>> {
+    Ok(BufWriter::with_capacity(BUFFER_BYTES, tempfile::tempfile_in(directory)?))
+}
+
+/// Rows in a file, read where they lie. It takes the memory of what is read at a time.
+pub struct FileRows {
+    file: File,
+    /// Where the numbers begin.
+    start: u64,
+    n: usize,
+    d: usize,
+    element: Element,
+    /// A file of the user's, and its state when it was opened.
+    origin: Option<(String, State)>,
+}
+
+/// What changes with a file: its length and the time when it was last written.
+#[derive(PartialEq)]
+struct State(u64, Option<SystemTime>);
+
+impl State {
+    fn of(file: &File) -> io::Result<State> {
+        let about = file.metadata()?;
+        Ok(State(about.len(), about.modified().ok()))
+    }
+}
+
+impl FileRows {
+    /// n rows of d numbers from byte `start` on of a file that belongs to somebody else.
+    pub fn open(path: &Path, start: u64, (n, d): (usize, usize), element: Element) -> io::Result<FileRows> {
+        let file = File::open(path)?;
+        let state = State::of(&file)?;
+        let numbers = (n as u64).checked_mul(d as u64).and_then(|count| count.checked_mul(element.bytes() as u64));
+        if numbers.and_then(|bytes| bytes.checked_add(start)).is_none_or(|end| end > state.0) {
+            let message = format!("{n} rows x {d} columns from byte {start} are more than its {} bytes", state.0);
+            return Err(io::Error::new(io::ErrorKind::UnexpectedEof, message));
+        }
+        Ok(FileRows { file, start, n, d, element, origin: Some((path.display().to_string(), state)) })
+    }
+
+    /// Bytes of the rows.
+    pub fn bytes(&self) -> usize {
+        self.n * self.d * self.element.bytes()
+    }
+
+    /// What was made of the rows, unless somebody has written to the file since it was opened. Where it could not be
+    /// read, that says more: the row.
+    pub fn unless_changed<T>(&self, made: Result<T, Error>) -> Result<T, Error> {
+        let unread = matches!(made, Err(Error::Source { .. }));
+        match &self.origin {
+            Some((name, state)) if !unread && State::of(&self.file).ok().as_ref() != Some(state) => {
+                let why = format!("{name}: the file changed while it was read; fit again once it is complete");
+                Err(Error::Source { why })
+            }
+            _ => made,
+        }
+    }
+
+    fn bytes_of(&self, rows: Range<usize>, bytes: &mut Vec<u8>) -> Result<(), Error> {
+        let width = self.d * self.element.bytes();
+        bytes.resize(rows.len() * width, 0);
+        read_exact_at(&self.file, bytes, self.start + (rows.start * width) as u64).map_err(|error| {
+            let name = self.origin.as_ref().map_or("temporary file", |(name, _)| name);
+            let why = match error.kind() {
+                io::ErrorKind::UnexpectedEof => {
+                    format!("{name} ends before row {} of {}: it was cut short while it was read", rows.end, self.n)
+                }
+                _ => format!("{name}: {error}"),
+            };
+            Error::Source { why }
+        })
+    }
+}
+
+impl Source for FileRows {
+    fn n(&self) -> usize {
+        self.n
+    }
+
+    fn d(&self) -> usize {
+        self.d
+    }
+
+    fn read(&self, rows: Range<usize>, room: &mut Vec<f64>) -> Result<(), Error> {
+        BYTES.with_borrow_mut(|bytes| {
+            self.bytes_of(rows.clone(), bytes)?;
+            room.resize(rows.len() * self.d, 0.0);
+            self.element.decode(bytes, room);
+            Ok(())
+        })
+    }
+
+    fn gather(&self, rows: &[usize]) -> Result<Vec<f64>, Error> {
+        let mut values = vec![0.0; rows.len() * self.d];
+        // In the order of the file: disks like it.
+        let mut order: Vec<usize> = (0..rows.len()).collect();
+        order.sort_unstable_by_key(|&i| rows[i]);
+        BYTES.with_borrow_mut(|bytes| {
+            for i in order {
+                self.bytes_of(rows[i]..rows[i] + 1, bytes)?;
+                self.element.decode(bytes, &mut values[i * self.d..(i + 1) * self.d]);
+            }
+            Ok(values)
+        })
+    }
+}
+
+thread_local! {
+    /// What was read and is not decoded yet, kept from block to block.
+    static BYTES: std::cell::RefCell<Vec<u8>> = const { std::cell::RefCell::new(Vec::new()) };
+}
+
+#[cfg(unix)]
+fn read_exact_at(file: &File, bytes: &mut [u8], at: u64) -> io::Result<()> {
+    std::os::unix::fs::FileExt::read_exact_at(file, bytes, at)
+}
+
+#[cfg(windows)]
+fn read_exact_at(file: &File, mut bytes: &mut [u8], mut at: u64) -> io::Result<()> {
+    while !bytes.is_empty() {
+        match std::os::windows::fs::FileExt::seek_read(file, bytes, at) {
+            Ok(0) => return Err(io::ErrorKind::UnexpectedEof.into()),
+            Ok(count) => {
+                bytes = &mut bytes[count..];
+                at += count as u64;
+            }
+            Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+            Err(error) => return Err(error),
+        }
+    }
+    Ok(())
+}
