@@ -1,78 +1,449 @@
-//! `skpca transform` and `skpca score`: a model and a table in, a table out.
+//! `skpca transform` and `skpca score`: a model and rows in, a row out for each. `skpca monitor` reads as they do.
+//!
+//! ```text
+//! rows ── a block of a file, or the lines that a pipe has now ──► model ──► results ──► next block
+//! ```
+//!
+//! No more than a block is ever in memory.
 
+use std::borrow::Cow;
 use std::path::Path;
 
-use skpca::{Model, Points, Precision};
+use skpca::{Error, Model, Points, Precision, Statistics, UncheckedRows};
 
-use crate::arguments::ApplyArguments;
+use crate::arguments::{ApplyArguments, ScoreArguments, TableArguments};
 use crate::failure::Failure;
+use crate::intake::{self, Encoder, Order};
 use crate::outputs::Outputs;
-use crate::table::{self, ReadOptions, Table};
-use crate::{memory, model_file, use_threads};
+use crate::table::{self, Block, Column, ReadOptions, Source, Target};
+use crate::terminal::complain;
+use crate::{model_file, use_threads};
 
-pub fn transform(arguments: &ApplyArguments) -> Result<(), Failure> {
-    let (model, points) = load(arguments)?;
-    let features = model.transform(&points, precision(arguments))?;
-    let names: Vec<String> = (1..=model.q()).map(|k| format!("pc{k}")).collect();
-    Ok(table::write(arguments.output.as_deref(), &names, points.n(), &features)?)
+/// Rows passed over that are named one by one; the others are counted.
+const NAMED: usize = 20;
+
+pub fn transform(arguments: &ApplyArguments, quiet: bool) -> Result<(), Failure> {
+    run(arguments, Answer::Features, 0, quiet)
 }
 
-pub fn score(arguments: &ApplyArguments) -> Result<(), Failure> {
-    let (model, points) = load(arguments)?;
-    let summary = &model.parts().scores;
-    let scores = model.score(&points, precision(arguments))?;
-    let row = |&s: &f64| [s, summary.threshold, summary.p_value(s), f64::from(u8::from(s > summary.threshold))];
-    let mut values: Vec<f64> = scores.iter().flat_map(row).collect();
-    let mut names = ["score", "threshold", "p_value", "novel"].map(String::from).to_vec();
-    if model.parts().density.is_some() {
-        let likelihoods = model.log_likelihood(&points, precision(arguments))?;
-        let rows = values.chunks_exact(4).zip(&likelihoods);
-        values = rows.flat_map(|(row, likelihood)| row.iter().chain([likelihood]).copied()).collect();
-        names.push("log_likelihood".to_string());
-    }
-    Ok(table::write(arguments.output.as_deref(), &names, points.n(), &values)?)
+pub fn score(arguments: &ScoreArguments, quiet: bool) -> Result<(), Failure> {
+    let answer = if arguments.statistics { Answer::Statistics } else { Answer::Novelty };
+    run(&arguments.apply, answer, arguments.explain, quiet)
 }
 
-fn precision(arguments: &ApplyArguments) -> Precision {
-    if arguments.single { Precision::Single } else { Precision::Double }
+/// What is asked about every row.
+#[derive(Clone, Copy)]
+pub enum Answer {
+    Features,
+    Novelty,
+    /// Novelty, and the statistics that it is made of.
+    Statistics,
+    /// Score and, where the model has it, Hotelling's T².
+    ScoreAndT2,
 }
 
-fn load(arguments: &ApplyArguments) -> Result<(Model, Points<'static>), Failure> {
+/// Answers every row; the `causes` inputs that add most to its score are named.
+fn run(arguments: &ApplyArguments, answer: Answer, causes: usize, quiet: bool) -> Result<(), Failure> {
     table::check_target(arguments.output.as_deref())?;
     if let Some(output) = arguments.output.as_deref().filter(|&output| output != "-") {
         Outputs::apart_from([Path::new(&arguments.table.data), &arguments.model]).check(Path::new(output))?;
     }
     use_threads(arguments.table.threads)?;
     let model = model_file::read(&arguments.model)?.pinned(arguments.instructions.level)?;
-    let options = ReadOptions {
-        header: !arguments.table.no_header,
-        label: arguments.table.label.clone(),
-        drop: arguments.table.drop.clone(),
-        ignore: model.parts().columns.ignored.clone(),
-        expected: Some(model.parts().columns.d()),
-        label_optional: false,
-        delimiter: arguments.table.delimiter,
-        decimal: arguments.table.decimal,
-    };
-    let table = table::read(&arguments.table.data, &options)?;
-    // The columns in the model's order and scaled, and the answers.
-    let numbers = table.rows.saturating_mul(2 * table.columns + 2 * model.q() + 8);
-    memory::check("this table", numbers.saturating_mul(size_of::<f64>()), ": take fewer rows at a time")
-        .map_err(Failure::Run)?;
-    let points = arranged(&model, table)?;
-    Ok((model, points))
+    if let Answer::Statistics = answer {
+        limits(&model)?;
+    }
+    let read = ReadOptions { all: arguments.append, ..options(&arguments.table, arguments.skip_bad, &model) };
+    let mut source = Source::open(&arguments.table.data, &read)?;
+    let mut run = Run::new(model, answer, &source, &arguments.table, quiet)?.skipping(arguments.skip_bad);
+    run.precision = if arguments.single { Precision::Single } else { Precision::Double };
+    let mut columns = if arguments.append { source.layout() } else { Vec::new() };
+    let causes = Causes::new(causes, &run.model);
+    let mut results = answer.columns(&run.model);
+    results.extend(run.filled.map(|_| Column::number("filled")));
+    results.extend(causes.columns());
+    check_names(&columns, &results)?;
+    columns.extend(results);
+    let mut target = Target::begin(arguments.output.as_deref(), columns)?;
+    while let Some(block) = source.next()? {
+        if let Some((rows, results)) = run.answers(block)? {
+            let (numbers, texts) = run.lines(&rows, &results, &causes, arguments.append)?;
+            target.write(&numbers, &texts)?;
+        }
+        if source.live {
+            target.flush()?;
+        }
+    }
+    run.end()?;
+    Ok(target.finish()?)
 }
 
-/// The table's columns in the model's order.
-fn arranged(model: &Model, table: Table) -> Result<Points<'static>, Failure> {
-    let order = match &table.names {
-        Some(names) => model.parts().columns.order(names)?,
-        None => (0..table.columns).collect(),
-    };
-    if order.iter().enumerate().all(|(i, o)| i == *o) {
-        return Ok(Points::new(table.columns, table.values)?);
+/// How the rows of a table for a model are read.
+pub fn options(table: &TableArguments, skip_bad: bool, model: &Model) -> ReadOptions {
+    intake::options_for(model, ReadOptions { skip_bad, ..intake::options(table) })
+}
+
+/// Refuses two columns of one name.
+fn check_names(columns: &[Column], results: &[Column]) -> Result<(), Failure> {
+    match results.iter().find(|result| columns.iter().any(|column| column.name == result.name)) {
+        Some(Column { name, .. }) => {
+            Err(Failure::Call(format!("--append: the table has a column '{name}' already; rename it, or leave it out")))
+        }
+        None => Ok(()),
     }
-    let rows = table.values.chunks_exact(table.columns);
-    let values: Vec<f64> = rows.flat_map(|row| order.iter().map(|&k| row[k])).collect();
-    Ok(Points::new(order.len(), values)?)
+}
+
+impl Answer {
+    fn columns(self, model: &Model) -> Vec<Column> {
+        match self {
+            Answer::Features => (1..=model.q()).map(|k| Column::number(format!("pc{k}"))).collect(),
+            Answer::Novelty => {
+                let likelihood = model.parts().density.iter().map(|_| "log_likelihood");
+                ["score", "threshold", "p_value", "novel"].into_iter().chain(likelihood).map(Column::number).collect()
+            }
+            Answer::Statistics => {
+                let statistics = ["spe", "spe_limit", "t2", "t2_limit"].map(Column::number);
+                Answer::Novelty.columns(model).into_iter().chain(statistics).collect()
+            }
+            Answer::ScoreAndT2 => {
+                ["score"].into_iter().chain(has_t2(model).then_some("t2")).map(Column::number).collect()
+            }
+        }
+    }
+
+    /// The results for some rows, row by row.
+    fn of(self, model: &Model, rows: UncheckedRows, precision: Precision) -> skpca::Result<Vec<f64>> {
+        match self {
+            Answer::Features => model.transform(rows, precision),
+            Answer::Novelty => novelty(model, rows, precision),
+            Answer::Statistics => with_statistics(model, rows, precision),
+            Answer::ScoreAndT2 => score_and_t2(model, rows, precision),
+        }
+    }
+}
+
+fn novelty(model: &Model, rows: UncheckedRows, precision: Precision) -> skpca::Result<Vec<f64>> {
+    let summary = &model.parts().scores;
+    let scores = model.score(rows, precision)?;
+    let row = |&s: &f64| [s, summary.threshold, summary.p_value(s), f64::from(u8::from(s > summary.threshold))];
+    let values: Vec<f64> = scores.iter().flat_map(row).collect();
+    if model.parts().density.is_none() {
+        return Ok(values);
+    }
+    let likelihoods = model.log_likelihood(rows, precision)?;
+    let rows = values.chunks_exact(4).zip(&likelihoods);
+    Ok(rows.flat_map(|(row, likelihood)| row.iter().chain([likelihood]).copied()).collect())
+}
+
+/// Whether T² follows from the features and their variances: not where components are correlated.
+pub fn has_t2(model: &Model) -> bool {
+    model.parts().frame.is_none()
+}
+
+/// Score and T², row by row; the score alone where the model has no T².
+fn score_and_t2(model: &Model, rows: UncheckedRows, precision: Precision) -> skpca::Result<Vec<f64>> {
+    let scores = model.score(rows, precision)?;
+    if !has_t2(model) {
+        return Ok(scores);
+    }
+    let statistics = model.statistics(rows)?;
+    Ok(scores.into_iter().zip(statistics).flat_map(|(score, own)| [score, own.t2]).collect())
+}
+
+/// What each statistic alone may be.
+fn limits(model: &Model) -> skpca::Result<Statistics> {
+    let limits = model.parts().scores.calibration.as_ref().and_then(|calibration| calibration.limits);
+    let expected = "a model fitted with --false-alarms or --novelty, of uncorrelated components (refit=true)";
+    limits.ok_or_else(|| Error::Parameter {
+        name: "--statistics".into(),
+        value: "no limits".into(),
+        expected: expected.into(),
+    })
+}
+
+fn with_statistics(model: &Model, rows: UncheckedRows, precision: Precision) -> skpca::Result<Vec<f64>> {
+    let (novelty, limits) = (novelty(model, rows, precision)?, limits(model)?);
+    let statistics = model.statistics(rows)?;
+    let width = novelty.len() / statistics.len();
+    let both = novelty.chunks_exact(width).zip(&statistics);
+    Ok(both.flat_map(|(row, own)| row.iter().copied().chain([own.spe, limits.spe, own.t2, limits.t2])).collect())
+}
+
+/// The inputs that add most to a score.
+struct Causes {
+    /// How many are named.
+    count: usize,
+    /// What the inputs are called.
+    names: Vec<String>,
+}
+
+struct Cause {
+    input: usize,
+    contribution: f64,
+    expected: f64,
+}
+
+impl Causes {
+    fn new(count: usize, model: &Model) -> Causes {
+        let columns = &model.parts().columns;
+        let names =
+            columns.names.clone().unwrap_or_else(|| (0..columns.d()).map(|column| column.to_string()).collect());
+        Causes { count: count.min(names.len()), names }
+    }
+
+    fn columns(&self) -> impl Iterator<Item = Column> {
+        (1..=self.count).flat_map(|k| {
+            let number = |what: &str| Column::number(format!("{what}{k}"));
+            [Column { name: format!("cause{k}"), text: true }, number("contribution"), number("expected")]
+        })
+    }
+
+    /// Those of each row, the largest first; of equal ones the first.
+    fn of(&self, model: &Model, values: &[f64]) -> skpca::Result<Vec<Vec<Cause>>> {
+        let (width, rows) = (self.names.len(), values.len() / self.names.len());
+        if self.count == 0 {
+            return Ok((0..rows).map(|_| Vec::new()).collect());
+        }
+        let found = model.contributions(&Points::new(width, values)?)?;
+        let row = |i: usize| {
+            let cause = |input| {
+                let (contribution, expected) = (found.contributions[(i, input)], found.expected[(i, input)]);
+                Cause { input, contribution, expected }
+            };
+            let mut causes: Vec<Cause> = (0..width).map(cause).collect();
+            causes.sort_by(|a, b| b.contribution.total_cmp(&a.contribution));
+            causes.truncate(self.count);
+            causes
+        };
+        Ok((0..rows).map(row).collect())
+    }
+}
+
+/// A model on its way through the rows.
+pub struct Run<'a> {
+    pub model: Model,
+    answer: Answer,
+    precision: Precision,
+    encoder: Encoder,
+    /// What one filled cell of a row adds to its share of them, where that is among the results.
+    filled: Option<f64>,
+    skip_bad: bool,
+    /// The table, for messages.
+    data: &'a str,
+    quiet: bool,
+    /// Rows so far.
+    pub answered: usize,
+    pub passed_over: usize,
+    /// Whether it was said that rows are far outside the range of the training rows.
+    warned: bool,
+}
+
+impl<'a> Run<'a> {
+    /// In 64 bits, up to the first row that cannot be used.
+    pub fn new(
+        model: Model,
+        answer: Answer,
+        source: &Source,
+        table: &'a TableArguments,
+        quiet: bool,
+    ) -> Result<Run<'a>, Failure> {
+        let encoder = Encoder::new(source, &Order::of(&model), model.parts().columns.names.is_some())?;
+        let filled = encoder.filled_share().filter(|_| matches!(answer, Answer::Novelty));
+        let data = table.data.as_str();
+        Ok(Run {
+            model,
+            answer,
+            precision: Precision::Double,
+            encoder,
+            filled,
+            skip_bad: false,
+            data,
+            quiet,
+            answered: 0,
+            passed_over: 0,
+            warned: quiet,
+        })
+    }
+
+    /// The same, passing over rows that cannot be used.
+    pub fn skipping(self, skip_bad: bool) -> Run<'a> {
+        Run { skip_bad, ..self }
+    }
+
+    /// The rows of a block that can be used, and the results for them, row by row. None if none can.
+    pub fn answers(&mut self, mut raw: Block) -> Result<Option<(Rows, Vec<f64>)>, Failure> {
+        for error in std::mem::take(&mut raw.bad) {
+            self.pass_over(&error);
+        }
+        if raw.values.is_empty() {
+            return Ok(None);
+        }
+        let first = self.answered + self.passed_over;
+        let mut rows = self.encoded(raw, first)?;
+        if rows.count == 0 {
+            return Ok(None);
+        }
+        let results = match self.results(rows.numbers()) {
+            Err(error) if self.skip_bad && row_of(&error).is_some() => self.one_by_one(&mut rows, first)?,
+            results => results.map_err(|error| counted(error, first))?,
+        };
+        self.answered += rows.count;
+        self.warn_if_far(rows.numbers())?;
+        Ok((rows.count > 0).then_some((rows, results)))
+    }
+
+    /// What is written of some rows: their columns if asked for, the results, and what causes them.
+    fn lines(
+        &self,
+        rows: &Rows,
+        results: &[f64],
+        causes: &Causes,
+        append: bool,
+    ) -> Result<(Vec<f64>, Vec<String>), Failure> {
+        let (mut numbers, mut texts) = (Vec::new(), Vec::new());
+        let explained = causes.of(&self.model, rows.numbers())?;
+        let results = results.chunks_exact(results.len() / rows.count);
+        for (i, (results, explained)) in results.zip(explained).enumerate() {
+            if append {
+                let (row, row_texts) = rows.raw(i);
+                numbers.extend(row);
+                texts.extend_from_slice(row_texts);
+            }
+            numbers.extend(results);
+            numbers.extend(self.filled.map(|share| share * rows.filled[i] as f64));
+            numbers.extend(explained.iter().flat_map(|cause| [cause.contribution, cause.expected]));
+            texts.extend(explained.into_iter().map(|cause| causes.names[cause.input].clone()));
+        }
+        Ok((numbers, texts))
+    }
+
+    /// The rows of a block as the model takes them. Those that it cannot take are passed over, where the user or the
+    /// model wants that; `first` is the number of the first.
+    fn encoded(&mut self, raw: Block, first: usize) -> Result<Rows, Failure> {
+        let count = self.encoder.rows(&raw);
+        if let Some(numbers) = self.encoder.arranged(&raw) {
+            let encoded = match numbers {
+                Cow::Borrowed(_) => None,
+                Cow::Owned(numbers) => Some(numbers),
+            };
+            return Ok(Rows { raw, encoded, filled: vec![0; count], count });
+        }
+        let (mut numbers, mut filled, mut kept) = (Vec::new(), Vec::new(), Vec::new());
+        for row in 0..count {
+            match self.encoder.row(&raw, row, first + row, &mut numbers) {
+                Ok(count) => {
+                    filled.push(count);
+                    kept.push(row);
+                }
+                Err(error) if self.skip_bad || self.encoder.passes_over(&error) => self.pass_over(&error),
+                Err(error) => return Err(intake::with_advice(error)),
+            }
+        }
+        let mut rows = Rows { raw, encoded: Some(numbers), filled, count };
+        rows.keep_raw(&kept);
+        Ok(rows)
+    }
+
+    fn results(&self, numbers: &[f64]) -> skpca::Result<Vec<f64>> {
+        let width = self.model.parts().columns.d();
+        self.answer.of(&self.model, UncheckedRows::new(width, numbers)?, self.precision)
+    }
+
+    /// Says once that rows are far outside the range of the training rows.
+    fn warn_if_far(&mut self, numbers: &[f64]) -> Result<(), Failure> {
+        if self.warned || numbers.is_empty() {
+            return Ok(());
+        }
+        if let Some(far) = self.model.far_outside(UncheckedRows::new(self.model.parts().columns.d(), numbers)?) {
+            complain(&format!("warning: {far}"));
+            self.warned = true;
+        }
+        Ok(())
+    }
+
+    /// Passes over rows that the model cannot take, though they are numbers.
+    fn one_by_one(&mut self, rows: &mut Rows, first: usize) -> Result<Vec<f64>, Failure> {
+        let (mut kept, mut results) = (Vec::new(), Vec::new());
+        let width = self.model.parts().columns.d();
+        for (i, row) in rows.numbers().chunks_exact(width).enumerate() {
+            match self.results(row) {
+                Ok(result) => {
+                    results.extend(result);
+                    kept.push(i);
+                }
+                Err(error) if row_of(&error).is_some() => self.pass_over(&counted(error, first + i)),
+                Err(error) => return Err(error.into()),
+            }
+        }
+        let numbers = kept.iter().flat_map(|&i| &rows.numbers()[i * width..(i + 1) * width]).copied().collect();
+        rows.encoded = Some(numbers);
+        rows.filled = kept.iter().map(|&i| rows.filled[i]).collect();
+        rows.keep_raw(&kept);
+        Ok(results)
+    }
+
+    fn pass_over(&mut self, why: &dyn std::fmt::Display) {
+        self.passed_over += 1;
+        if self.passed_over <= NAMED && !self.quiet {
+            complain(&format!("skipped: {why}"));
+        }
+    }
+
+    /// No rows at all are an error; how many were passed over is worth saying.
+    pub fn end(&self) -> Result<(), Failure> {
+        if self.passed_over > NAMED && !self.quiet {
+            complain(&format!("skipped: {} more rows", self.passed_over - NAMED));
+        }
+        if self.answered > 0 {
+            return Ok(());
+        }
+        Err(intake::no_rows(self.data))
+    }
+}
+
+/// Rows of a block, and the same as the model takes them.
+pub struct Rows {
+    pub raw: Block,
+    /// Nothing where the numbers of the block are those already.
+    encoded: Option<Vec<f64>>,
+    /// Cells of each row that were filled.
+    filled: Vec<usize>,
+    count: usize,
+}
+
+impl Rows {
+    pub fn numbers(&self) -> &[f64] {
+        self.encoded.as_deref().unwrap_or(&self.raw.values)
+    }
+
+    /// Numbers and texts of a row, as the table has them.
+    fn raw(&self, row: usize) -> (&[f64], &[String]) {
+        let (width, wide) = (self.raw.values.len() / self.count, self.raw.texts.len() / self.count);
+        (&self.raw.values[row * width..(row + 1) * width], &self.raw.texts[row * wide..(row + 1) * wide])
+    }
+
+    /// Keeps these rows of the block.
+    fn keep_raw(&mut self, kept: &[usize]) {
+        if kept.len() < self.count {
+            let (values, texts) = kept.iter().map(|&row| self.raw(row)).unzip::<_, _, Vec<_>, Vec<_>>();
+            (self.raw.values, self.raw.texts) = (values.concat(), texts.concat());
+            self.count = kept.len();
+        }
+    }
+}
+
+/// The number within its block of the row that an error is about.
+fn row_of(error: &Error) -> Option<usize> {
+    match error {
+        Error::NotFinite { row, .. } | Error::Outside { row, .. } | Error::Overflow { row, .. } => Some(*row),
+        _ => None,
+    }
+}
+
+/// The error with the row's number in the table.
+fn counted(mut error: Error, first: usize) -> Error {
+    if let Error::NotFinite { row, .. } | Error::Outside { row, .. } | Error::Overflow { row, .. } = &mut error {
+        *row += first;
+    }
+    error
 }

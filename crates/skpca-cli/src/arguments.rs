@@ -5,9 +5,9 @@ use std::time::Duration;
 
 use clap::{Args, Parser, Subcommand};
 use clap_complete::Shell;
-use skpca::{Fit, Level, Scaling, Spec, Target};
+use skpca::{Fit, Learning, Level, Missing, RowOrder, Scaling, Spec, Target, Unknown};
 
-use crate::registry;
+use crate::{intake, registry};
 
 /// Sparse kernel PCA: non-linear features and novelty scores from a model of a few points.
 ///
@@ -26,7 +26,7 @@ use crate::registry;
 #[derive(Parser)]
 #[command(name = "skpca", version, verbatim_doc_comment)]
 pub struct Arguments {
-    /// Say nothing but results and errors: no progress, notes or summaries
+    /// Print only results and errors: no progress, notes or summaries
     #[arg(long, global = true)]
     pub quiet: bool,
     #[command(subcommand)]
@@ -38,15 +38,32 @@ pub enum Command {
     /// Fit a model to a table and write it to a file
     #[command(after_help = fit_help())]
     Fit(FitArguments),
-    /// Features of the rows of a table: one per row, columns pc1, pc2, …
+    /// Compute the features of a table: columns pc1, pc2, …, one line per row
+    #[command(after_help = APPLY_HELP)]
     Transform(ApplyArguments),
-    /// Novelty of the rows of a table: columns score, threshold, p_value, novel
+    /// Score the rows of a table for novelty: columns score, threshold, p_value, novel
     ///
     /// The score is a squared distance in feature space; higher is more novel. `novel` is 1 where the score is above
-    /// the threshold, which is the fit's --quantile of the training scores. `p_value` is the share of training rows
-    /// that score as high. A model that knows the density of rows adds log_likelihood.
-    Score(ApplyArguments),
-    /// What a model file holds
+    /// the threshold, `p_value` the share of training rows that score as high. After `fit --false-alarms 1%` both are
+    /// valid for new rows: 1% of normal ones score above the threshold. Otherwise the threshold is the fit's --quantile
+    /// of the training scores, which new rows exceed more often. A model with a density adds log_likelihood.
+    #[command(after_help = APPLY_HELP)]
+    Score(ScoreArguments),
+    /// Draw a page for the control room: scores, T², alarms with their causes, and drift over the rows of a table
+    ///
+    /// The page shows the score and Hotelling's T² of every row with their limits, runs of alarms with the inputs that
+    /// caused them, and how p-values and the share of alarms drift from what the fit promised. It is a single HTML file
+    /// that needs no network, below 3 MB for any number of rows.
+    #[command(after_help = MONITOR_HELP)]
+    Monitor(MonitorArguments),
+    /// Update a model that was fitted with --updatable with the rows of a table
+    ///
+    /// Rows are scored by the model as it is, then learned, 1000 at a time. Components, threshold and p-values follow
+    /// the rows; points are added or exchanged when a sample of the rows shows that the old ones no longer reach what
+    /// the fit was asked for. A detector (--novelty, --false-alarms) does not learn rows above its threshold.
+    #[command(after_help = UPDATE_HELP)]
+    Update(UpdateArguments),
+    /// Show what a model file holds
     Inspect {
         /// Model file
         model: PathBuf,
@@ -57,31 +74,44 @@ pub enum Command {
         #[arg(long, value_name = "FILE")]
         html: Option<PathBuf>,
     },
-    /// Fit every method to a table in many sizes; one table, one page, one recommendation
+    /// Export a model for use without skpca: an ONNX graph (.onnx), a C99 header (.h) or a SQL query (.sql)
+    #[command(after_help = EXPORT_HELP)]
+    Export(ExportArguments),
+    /// Fit every method to a table at many sizes, draw one page, and recommend one model
     #[command(after_help = COMPARE_HELP)]
     Compare(CompareArguments),
-    /// Compare every method on two built-in sets and draw the page: the first thing to try
+    /// List the fidelity at every size or penalty, for little more than the cost of one fit
+    ///
+    /// Methods that add points one by one, as the default does, have a path of sizes: columns points, fidelity. Methods
+    /// with a penalty have a path of penalties, each a share of the largest useful one: columns share, penalty, points,
+    /// fidelity, objective, gap, converged.
+    #[command(after_help = PATH_HELP)]
+    Path(PathArguments),
+    /// Print sparse principal components of a table or a covariance matrix: few non-zero loadings each
+    #[command(after_help = LOADINGS_HELP)]
+    Loadings(LoadingsArguments),
+    /// Compare every method on two built-in data sets and draw the page: the first thing to try
     Demo {
-        /// Directory for the page; with it the sets (CSV) and the models are kept too [default: the page alone, here]
+        /// Directory for the page, the data sets (CSV) and the models [default: only the page, in this directory]
         #[arg(short, long, value_name = "DIR")]
         output: Option<PathBuf>,
     },
-    /// The methods there are, or all about one: what it does, its paper, its parameters
+    /// List the methods, or describe one: what it does, its paper, its parameters
     Methods {
         /// Method
         name: Option<String>,
     },
-    /// The kernels there are, or all about one: its formula and its parameters
+    /// List the kernels, or describe one: its formula and its parameters
     Kernels {
         /// Kernel
         name: Option<String>,
     },
-    /// Completions for your shell, on standard output: `skpca completions bash > …/bash-completion/completions/skpca`
+    /// Print completions for your shell: `skpca completions bash > …/bash-completion/completions/skpca`
     Completions {
         /// The shell
         shell: Shell,
     },
-    /// Manual pages, generated from the flags: one on standard output, or one a command into a directory
+    /// Print the manual page, or write one per command to a directory
     Man {
         /// Directory for skpca.1, skpca-fit.1, …
         #[arg(short, long, value_name = "DIR")]
@@ -93,8 +123,8 @@ pub enum Command {
 pub struct TableArguments {
     /// Table: .csv, .csv.gz, .tsv, .parquet, .arrow, .feather or .npy; `-` reads CSV from standard input
     pub data: String,
-    /// Column that holds labels: not a feature (a name, or a number from 0 without a header). Only methods and kernels that
-    /// need labels look at them
+    /// Column of labels, which is not a feature: a name, or without a header a number counted from 0. Only methods and
+    /// kernels that need labels use it in a fit
     #[arg(long, value_name = "COLUMN")]
     pub label: Option<String>,
     /// Columns to leave out
@@ -103,21 +133,50 @@ pub struct TableArguments {
     /// The first line of a text table holds data, not names
     #[arg(long)]
     pub no_header: bool,
-    /// What stands between the fields of a text table, such as ';' or '|' [default: what the first line of a .csv has: a
-    /// comma, semicolon or tab]
+    /// Separator of the fields of a text table, such as ';' or '|' [default: comma, semicolon or tab, whichever the first
+    /// line of a .csv has]
     #[arg(long, value_name = "CHARACTER", value_parser = one_byte)]
     pub delimiter: Option<u8>,
-    /// The decimal sign of a text table, '.' or ',' [default: a comma between semicolons, a point elsewhere]
+    /// Decimal sign of a text table, '.' or ',' [default: ',' where semicolons separate fields, otherwise '.']
     #[arg(long, value_name = "SIGN", value_parser = decimal)]
     pub decimal: Option<u8>,
-    /// Threads to use, 1024 at most [default: all cores]; results do not depend on it
+    /// Threads to use, 1024 at most [default: OMP_NUM_THREADS, or all cores]; results do not depend on their number
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..=1024))]
     pub threads: Option<u16>,
 }
 
+/// What becomes of a table's columns before a fit; models know it, and treat new rows in the same way.
+#[derive(Args, Clone)]
+pub struct IntakeArguments {
+    /// What to do with empty cells: refuse (an error), median (fill them with the median of the column, or its most
+    /// frequent category) or drop (leave out their rows)
+    #[arg(long, default_value = "refuse", value_name = "RULE")]
+    pub missing: Missing,
+    /// Columns of categories: each value becomes a column of its own, 1 where a row has that value
+    #[arg(long, value_name = "COLUMN", num_args = 1.., value_delimiter = ',')]
+    pub categorical: Vec<String>,
+    /// What to do with values of a category, in new rows, that no row of DATA has: refuse (an error), or zero (all columns
+    /// of the category are 0)
+    #[arg(long, default_value = "refuse", value_name = "RULE", requires = "categorical")]
+    pub unknown: Unknown,
+    /// Leave out columns of text or dates
+    #[arg(long)]
+    pub numeric_only: bool,
+    /// Column of time, which is not a feature. Rows must be sorted by it
+    #[arg(long, value_name = "COLUMN")]
+    pub time: Option<String>,
+}
+
+impl IntakeArguments {
+    /// Whether a model need not know of it.
+    pub fn is_plain(&self) -> bool {
+        self.missing == Missing::Refuse && self.categorical.is_empty() && self.time.is_none()
+    }
+}
+
 #[derive(Args)]
 pub struct LevelArguments {
-    /// Instructions to compute kernel values with: auto (the best there are), avx512, avx2 or portable. Results differ between
+    /// Instruction set for kernel values: auto (the best one available), avx512, avx2 or portable. Results differ between
     /// them by rounding
     #[arg(long, default_value_t = Level::Auto, value_name = "LEVEL")]
     pub level: Level,
@@ -126,19 +185,18 @@ pub struct LevelArguments {
 /// What fits have in common, whatever their method.
 #[derive(Args)]
 pub struct CommonArguments {
-    /// Kernel: NAME or NAME,key=value,…
-    #[arg(long, default_value_t = Fit::default().kernel, value_name = "NAME[,k=v…]")]
-    pub kernel: Spec,
+    #[arg(long, value_name = "NAME[,k=v…]", help = kernel_help())]
+    pub kernel: Option<Spec>,
     /// Number of components [default: 10, or the rank if that is lower]
     #[arg(short = 'q', long, value_name = "Q", allow_negative_numbers = true)]
     pub components: Option<usize>,
-    /// Centre the features [default: what the method's paper does, mostly]
+    /// Centre the features [default: as the method's paper does, in most cases]
     #[arg(long, conflicts_with = "no_center")]
     pub center: bool,
     /// Do not centre the features
     #[arg(long)]
     pub no_center: bool,
-    /// How columns are scaled first: standard, minmax or none
+    /// How columns are scaled before the fit: standard, minmax or none
     #[arg(long, default_value = "standard", value_name = "RULE")]
     pub scale: Scaling,
     /// Share of the training rows below the novelty threshold
@@ -151,18 +209,24 @@ pub struct CommonArguments {
     pub seed: u64,
 }
 
+fn kernel_help() -> String {
+    format!("Kernel: NAME or NAME,key=value,… [default: {}, or what the method needs]", Fit::default().kernel)
+}
+
 impl CommonArguments {
     pub fn fit(&self, method: Spec, target: Option<Target>) -> Fit {
+        let default = || skpca::method::entry(&method).map_or(Fit::default().kernel, |entry| entry.kernel());
         Fit {
+            kernel: self.kernel.clone().unwrap_or_else(default),
             method,
             target,
-            kernel: self.kernel.clone(),
             components: self.components,
             center: (self.center || self.no_center).then_some(self.center),
             scaling: self.scale,
             quantile: self.quantile,
             seed: self.seed,
             level: self.instructions.level,
+            ..Fit::default()
         }
     }
 }
@@ -171,12 +235,21 @@ impl CommonArguments {
 pub struct FitArguments {
     #[command(flatten)]
     pub table: TableArguments,
-    /// Where the model goes
+    /// More tables with the same columns, which are matched by name. A directory stands for the tables in it
+    #[arg(value_name = "DATA")]
+    pub more: Vec<String>,
+    #[command(flatten)]
+    pub intake: IntakeArguments,
+    /// File to write the model to
     #[arg(short, long, value_name = "MODEL")]
     pub output: PathBuf,
-    /// How the support is chosen: NAME or NAME,key=value,…
-    #[arg(long, default_value_t = Fit::default().method, value_name = "NAME[,k=v…]")]
-    pub method: Spec,
+    /// Fit a detector for `skpca score`: --method landmarks, 100 points unless --support says otherwise, all components
+    /// rather than only the leading ones, a wider kernel, and --false-alarms 5%
+    #[arg(long)]
+    pub novelty: bool,
+    /// How the support is chosen: NAME or NAME,key=value,… [default: expansion; with --novelty, landmarks]
+    #[arg(long, value_name = "NAME[,k=v…]")]
+    pub method: Option<Spec>,
     #[command(flatten)]
     pub common: CommonArguments,
     /// How small: keep this many points
@@ -185,9 +258,137 @@ pub struct FitArguments {
     /// How good: the fewest points that capture this share of what exact kernel PCA captures [default: 0.95]
     #[arg(long, value_name = "F", allow_negative_numbers = true)]
     pub fidelity: Option<f64>,
-    /// Refuse a fit that needs more memory than this, such as 8GB [default: what is free]
+    /// Fit only the rows with this value of the label: a model of what is normal
+    #[arg(long, value_name = "VALUE", requires = "label")]
+    pub normal: Option<String>,
+    /// How well scores must agree with exact ones: points are added until their rank correlation, on rows held out, is at
+    /// least R. The report states the agreement
+    #[arg(long, value_name = "R", conflicts_with_all = ["support", "fidelity", "landmarks"], allow_negative_numbers = true)]
+    pub score_fidelity: Option<f64>,
+    /// Column of weights, which is not a feature: a row of weight 3 counts as three rows. Rows of weight 0 are left out
+    #[arg(long, value_name = "COLUMN", conflicts_with = "landmarks")]
+    pub weight: Option<String>,
+    /// Set outliers among the training rows aside before the fit, up to a quarter of the rows. The report lists them
+    #[arg(long, conflicts_with = "landmarks")]
+    pub robust: bool,
+    /// Share of new normal rows that may be called novel, such as 1% or 0.01. Threshold and p-values are then computed by
+    /// models that have not seen the rows they score, which takes 3 to 10 more fits
+    #[arg(long, value_name = "RATE", value_parser = rate, conflicts_with = "quantile")]
+    pub false_alarms: Option<f64>,
+    /// What the order of the rows means for --false-alarms: time, any (nothing), or auto (time, if neighbouring rows are
+    /// similar)
+    #[arg(long, value_name = "ORDER", default_value_t = RowOrder::Auto)]
+    pub row_order: RowOrder,
+    /// Keep exactly the points of this table, which has the columns of DATA in the same order and units
+    #[arg(long, value_name = "TABLE", conflicts_with_all = ["support", "fidelity"])]
+    pub landmarks: Option<String>,
+    /// Keep what `skpca update` needs: sums over the rows, and 500 of the rows themselves
+    #[arg(long)]
+    pub updatable: bool,
+    /// Memory for the rows and the fit, such as 8GB. Rows that do not fit are kept in a temporary file, next to the model
+    /// or in TMPDIR, and read in passes [default: three quarters of the free memory]
     #[arg(long, value_name = "SIZE", value_parser = crate::memory::parse)]
     pub memory: Option<usize>,
+    /// Fit only this many rows, drawn at random
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(2..))]
+    pub sample: Option<u64>,
+    /// One JSON object instead of text
+    #[arg(long)]
+    pub json: bool,
+}
+
+impl FitArguments {
+    /// The tables, in order.
+    pub fn tables(&self) -> Vec<&str> {
+        [&self.table.data].into_iter().chain(&self.more).map(String::as_str).collect()
+    }
+
+    /// What to fit.
+    pub fn fit(&self) -> Fit {
+        let usual = if self.novelty { Fit::detector() } else { Fit::default() };
+        let target = self.support.map(Target::Support).or(self.fidelity.map(Target::Fidelity));
+        // A share of the training rows is what `quantile` means.
+        let false_alarms = usual.false_alarms.filter(|_| self.common.quantile == usual.quantile);
+        Fit {
+            false_alarms: self.false_alarms.or(false_alarms),
+            statistic: usual.statistic,
+            score_fidelity: self.score_fidelity,
+            robust: self.robust,
+            row_order: intake::row_order(self.row_order, self.intake.time.as_ref()),
+            ..self.common.fit(self.method.clone().unwrap_or(usual.method), target)
+        }
+    }
+}
+
+#[derive(Args)]
+pub struct UpdateArguments {
+    /// Model file that was fitted with --updatable
+    pub model: PathBuf,
+    #[command(flatten)]
+    pub table: TableArguments,
+    /// File to write the new model to; it may be MODEL, which is replaced only when the new one is complete
+    #[arg(short, long, value_name = "NEW")]
+    pub output: PathBuf,
+    /// With each new row, multiply the weight of all earlier rows by this factor, above 0 and at most 1: with 0.999, about
+    /// the last 1000 rows count [default: as in the previous update; at first 1, which forgets nothing]
+    #[arg(long, value_name = "FACTOR", allow_negative_numbers = true)]
+    pub forget: Option<f64>,
+    /// Learn rows above the threshold too
+    #[arg(long)]
+    pub learn_alarms: bool,
+    /// One JSON object instead of text
+    #[arg(long)]
+    pub json: bool,
+}
+
+impl UpdateArguments {
+    /// How the model learns, where it learned as `before`.
+    pub fn learning(&self, before: Learning) -> Learning {
+        Learning { forget: self.forget.unwrap_or(before.forget), alarms: before.alarms || self.learn_alarms, ..before }
+    }
+}
+
+/// How updates go on.
+const UPDATE_HELP: &str = "\
+Examples:\n  \
+skpca fit january.csv -o model.skpca --novelty --updatable\n  \
+skpca update model.skpca february.csv -o model.skpca\n  \
+skpca update model.skpca march.csv -o april.skpca --forget 0.9995";
+
+#[derive(Args)]
+pub struct LoadingsArguments {
+    #[command(flatten)]
+    pub table: TableArguments,
+    #[command(flatten)]
+    pub intake: IntakeArguments,
+    /// The table is a covariance or correlation matrix: one row per column
+    #[arg(long, conflicts_with_all = ["scale", "no_center"])]
+    pub covariance: bool,
+    /// How sparse: NAME,nonzero=7:4:4 for the numbers of non-zero loadings, NAME,penalty=0.1 or other parameters (see `skpca
+    /// methods NAME`) [default: the method that has loadings, as sparse as --fidelity allows]
+    #[arg(long, value_name = "NAME[,k=v…]")]
+    pub method: Option<Spec>,
+    /// Number of components [default: 10, or the rank if that is lower]
+    #[arg(short = 'q', long, value_name = "Q", allow_negative_numbers = true)]
+    pub components: Option<usize>,
+    /// How small: at most this many columns in total
+    #[arg(long, value_name = "M", conflicts_with = "fidelity", allow_negative_numbers = true)]
+    pub support: Option<usize>,
+    /// How good: the sparsest loadings that capture this share of what PCA captures [default: 0.95]
+    #[arg(long, value_name = "F", allow_negative_numbers = true)]
+    pub fidelity: Option<f64>,
+    /// How columns are scaled first: standard, minmax or none
+    #[arg(long, default_value = "standard", value_name = "RULE")]
+    pub scale: Scaling,
+    /// Do not centre the columns
+    #[arg(long)]
+    pub no_center: bool,
+    /// Everything random depends on this number alone
+    #[arg(long, default_value_t = 0, value_name = "S", allow_negative_numbers = true)]
+    pub seed: u64,
+    /// File for the loadings, one row per component: .csv, .csv.gz, .parquet, .arrow or .npy
+    #[arg(short, long, value_name = "FILE")]
+    pub output: Option<String>,
     /// One JSON object instead of text
     #[arg(long)]
     pub json: bool,
@@ -197,35 +398,79 @@ pub struct FitArguments {
 pub struct CompareArguments {
     #[command(flatten)]
     pub table: TableArguments,
-    /// Where the page goes: one HTML file that needs no network
+    #[command(flatten)]
+    pub intake: IntakeArguments,
+    /// File for the page: a single HTML file that needs no network
     #[arg(short, long, value_name = "FILE")]
     pub output: Option<PathBuf>,
-    /// Sizes to ask of every method [default: 1, 2, 5 and 10 times the number of components]
+    /// Sizes to try with every method [default: 1, 2, 5 and 10 times the number of components]
     #[arg(long, value_name = "M", num_args = 1.., value_delimiter = ',', allow_negative_numbers = true)]
     pub support: Vec<usize>,
-    /// How good a model should be; every method is also asked for the fewest points that hold it [default: 0.95]
+    /// How good a model should be; every method is also asked for the fewest points that reach this fidelity [default: 0.95]
     #[arg(long, value_name = "F", allow_negative_numbers = true)]
     pub fidelity: Option<f64>,
+    /// Fit only the rows with this value of the label; all other rows are novel, and models are judged by how well they
+    /// detect them
+    #[arg(long, value_name = "VALUE", requires = "label")]
+    pub normal: Option<String>,
     /// Methods to try, NAME or NAME,key=value (separate with spaces) [default: all that apply]
     #[arg(long, value_name = "NAME[,k=v…]", num_args = 1..)]
     pub methods: Vec<Spec>,
     #[command(flatten)]
     pub common: CommonArguments,
-    /// Share of the rows that no fit sees and that models are judged on, 10,000 rows at most
+    /// Share of the rows, 10,000 at most, that are kept from the fits to judge the models
     #[arg(long, default_value_t = 0.25, value_name = "SHARE", allow_negative_numbers = true)]
     pub hold_out: f64,
-    /// Judge models on this table instead: all rows of DATA are fitted
+    /// Judge the models on this table, and fit all rows of DATA
     #[arg(long, value_name = "TABLE", conflicts_with = "hold_out")]
     pub test: Option<String>,
-    /// Time to spend, such as 90s, 5m or 1h: what does not fit in is listed
+    /// Time to spend, such as 90s, 5m or 1h. What does not fit into it is listed
     #[arg(long, default_value = "60s", value_name = "TIME", value_parser = crate::compare::budget::parse)]
     pub budget: Duration,
-    /// Keep every model in this directory, and in rows.csv which rows were held out
+    /// Keep every model in this directory, with a list of the rows held out in rows.csv
     #[arg(long, value_name = "DIR")]
     pub keep: Option<PathBuf>,
     /// One JSON object instead of text
     #[arg(long)]
     pub json: bool,
+}
+
+#[derive(Args)]
+pub struct PathArguments {
+    #[command(flatten)]
+    pub table: TableArguments,
+    #[command(flatten)]
+    pub intake: IntakeArguments,
+    /// Method: NAME or NAME,key=value,…
+    #[arg(long, default_value_t = Fit::default().method, value_name = "NAME[,k=v…]")]
+    pub method: Spec,
+    #[command(flatten)]
+    pub common: CommonArguments,
+    /// Sizes go up to this many points [default: 3 times the number of components]
+    #[arg(long, value_name = "M", allow_negative_numbers = true)]
+    pub most: Option<usize>,
+    /// Penalties, as shares of the largest useful one, in this order [default: 20 from 1 down to 0.01]
+    #[arg(long, value_name = "SHARE", num_args = 1.., value_delimiter = ',', allow_negative_numbers = true)]
+    pub shares: Vec<f64>,
+    /// File for the table: .csv, .csv.gz, .parquet, .arrow or .npy [default: CSV on standard output]
+    #[arg(short, long, value_name = "FILE")]
+    pub output: Option<String>,
+}
+
+/// What paths are for.
+const PATH_HELP: &str = "\
+Examples:\n  \
+skpca path train.csv --most 50\n  \
+skpca path train.csv --method l21 -q 5 --shares 0.5,0.2,0.1,0.05 -o path.csv";
+
+/// A share, as a percentage or a number.
+fn rate(text: &str) -> Result<f64, String> {
+    let number = |text: &str| text.trim().parse::<f64>().ok();
+    let rate = match text.strip_suffix('%') {
+        Some(percent) => number(percent).map(|percent| percent / 100.0),
+        None => number(text),
+    };
+    rate.filter(|rate| *rate > 0.0 && *rate < 1.0).ok_or_else(|| "must be between 0 and 1, or 0% and 100%".into())
 }
 
 fn one_byte(text: &str) -> Result<u8, String> {
@@ -244,14 +489,36 @@ fn decimal(text: &str) -> Result<u8, String> {
     }
 }
 
+/// How rows come in and go out.
+const APPLY_HELP: &str = "\
+Rows are read a block at a time, so tables may be larger than memory. Lines from a pipe are answered as they arrive; a\n\
+file (-o) is in place once all rows are done.\n\n\
+Examples:\n  \
+skpca score model.skpca new.csv -o scores.parquet --explain 3\n  \
+tail -f log.csv | skpca score model.skpca - --append --skip-bad";
+
+/// What loadings are, by examples.
+const LOADINGS_HELP: &str = "\
+A component is a weighted sum of few columns. Adjusted variances count only what earlier components do not explain.\n\n\
+Examples:\n  \
+skpca loadings train.csv -q 4 --fidelity 0.9\n  \
+skpca loadings train.csv --method spca,nonzero=5 -o loadings.csv\n  \
+skpca loadings correlation.csv --covariance -q 6 --method spca,nonzero=7:4:4:1:1:1";
+
 /// What `compare` does with labels.
 const COMPARE_HELP: &str = "\
 A column named by --label is not a feature; only methods and kernels that need labels see it when fitting. It judges\n\
-models on the rows held out: by the accuracy of the nearest neighbour and of a linear classifier on their features, and,\n\
-with two classes, by how well the novelty score tells the rarer one (area under the ROC curve).\n\n\
+models on rows held out: by the accuracy of the nearest neighbour and of a linear classifier on their features, and, with\n\
+two classes, by how well the novelty score detects the rarer one (area under the ROC curve, AUROC). The latter decides if\n\
+the rarer class has at most a tenth of the rows, and with --normal, which fits one class alone.\n\n\
+As time permits, this is repeated with other rows held out, until every row has been used to judge. Models are compared\n\
+row by row. The simplest that reaches the fidelity and cannot be told from the best is recommended, unless one that does not\n\
+reach it is better by more than chance. The simplest has the fewest points; if sizes differ by less than half, it is the\n\
+default, or the method that `skpca methods` lists first.\n\n\
 Examples:\n  \
 skpca compare train.csv -o report.html\n  \
 skpca compare train.csv --label class -q 20 --support 20,50,100 --budget 5m -o report.html\n  \
+skpca compare train.csv --label state --normal ok -o report.html\n  \
 skpca compare train.csv --methods greedy l21 expansion,restarts=3 --fidelity 0.99 --json";
 
 #[derive(Args)]
@@ -262,12 +529,95 @@ pub struct ApplyArguments {
     pub table: TableArguments,
     #[command(flatten)]
     pub instructions: LevelArguments,
-    /// Where the result goes: .csv, .csv.gz, .parquet, .arrow or .npy [default: CSV on standard output]
+    /// File for the results: .csv, .csv.gz, .parquet, .arrow or .npy [default: CSV on standard output]
     #[arg(short, long, value_name = "FILE")]
     pub output: Option<String>,
-    /// Compute in 32 bits: about twice as fast, relative error below 1e-6
+    /// Compute in 32 bits: about twice as fast, with a relative error below 1e-6
     #[arg(long)]
     pub single: bool,
+    /// Repeat the columns of the table in front of the results, label and dropped columns included
+    #[arg(long)]
+    pub append: bool,
+    /// Skip rows that cannot be used (a missing value, a word, too few fields), and list them on standard error. They have
+    /// no line in the output; --append shows which rows the other lines belong to
+    #[arg(long)]
+    pub skip_bad: bool,
+}
+
+#[derive(Args)]
+pub struct MonitorArguments {
+    /// Model file
+    pub model: PathBuf,
+    #[command(flatten)]
+    pub table: TableArguments,
+    #[command(flatten)]
+    pub instructions: LevelArguments,
+    /// File for the page, which is a single HTML file
+    #[arg(short, long, value_name = "FILE")]
+    pub output: PathBuf,
+    /// Column whose text labels the rows, such as a timestamp (a name, or a number from 0 without a header) [default:
+    /// the number of the row]
+    #[arg(long, value_name = "COLUMN")]
+    pub time: Option<String>,
+    /// Skip rows that cannot be used (a missing value, a word, too few fields), and say so on standard error and on the
+    /// page
+    #[arg(long)]
+    pub skip_bad: bool,
+}
+
+/// What `monitor` is for.
+const MONITOR_HELP: &str = "\
+Rows should be in time order. They are read a block at a time, so tables may be larger than memory. An alarm is a row whose\n\
+score is above the threshold of the model, as in `skpca score`.\n\n\
+Examples:\n  \
+skpca fit normal.csv -o model.skpca --novelty --false-alarms 1%\n  \
+skpca monitor model.skpca today.csv -o chart.html --time timestamp";
+
+#[derive(Args)]
+pub struct ExportArguments {
+    /// Model file
+    pub model: PathBuf,
+    /// File to export to: .onnx, .h or .sql
+    #[arg(short, long, value_name = "FILE")]
+    pub output: PathBuf,
+    /// Use 64 bits for inputs, arithmetic and outputs, as SQL always does [default: 32 bits for inputs and outputs, and for
+    /// arithmetic where that is accurate enough]
+    #[arg(long)]
+    pub double: bool,
+    /// Prefix of the names in the C header [default: the name of the file]
+    #[arg(long, value_name = "NAME")]
+    pub name: Option<String>,
+    /// The table that the SQL query reads [default: data]
+    #[arg(long, value_name = "NAME")]
+    pub table: Option<String>,
+    /// Columns that the SQL query repeats in front of its results, such as a key
+    #[arg(long, value_name = "COLUMN", num_args = 1.., value_delimiter = ',')]
+    pub keep: Vec<String>,
+}
+
+/// What the exports hold.
+const EXPORT_HELP: &str = "\
+Every export scales the columns as the model does and returns features, score and alarm; ONNX and C also return the p-value,\n\
+and the log-likelihood of models that have one. The alarm is raised if the score is above the threshold or is not a number.\n\n\
+Examples:\n  \
+skpca export model.skpca -o model.onnx\n  \
+skpca export model.skpca -o model.h --double --name pump\n  \
+skpca export model.skpca -o model.sql --table readings --keep id,time";
+
+#[derive(Args)]
+pub struct ScoreArguments {
+    #[command(flatten)]
+    pub apply: ApplyArguments,
+    /// Add both statistics of process monitoring, each with its own limit: columns spe, spe_limit (deviation outside the
+    /// span of the components), t2, t2_limit (within it). The score combines both. Needs a model fitted with
+    /// --false-alarms or --novelty
+    #[arg(long)]
+    pub statistics: bool,
+    /// Name the N inputs that contribute most to each score: columns cause1, contribution1, expected1, … A contribution is
+    /// how much the score would fall if the input had the value that the model expects; the contributions of all inputs
+    /// add up to the score minus its usual value
+    #[arg(long, value_name = "N", default_value_t = 0)]
+    pub explain: usize,
 }
 
 /// Lists the registries, so that a new method or kernel explains itself.
@@ -276,6 +626,7 @@ fn fit_help() -> String {
         "{}\n\
          Examples:\n  \
          skpca fit train.csv -o model.skpca --support 50\n  \
+         skpca fit normal.csv -o model.skpca --novelty --false-alarms 1%\n  \
          skpca fit train.parquet -o model.skpca --fidelity 0.99 -q 20 --label class\n  \
          skpca fit train.csv -o model.skpca --label class --method discriminant --support 50\n  \
          skpca fit train.csv -o model.skpca --label class --method greedy --kernel conformal,base=rbf,solver=positive\n  \

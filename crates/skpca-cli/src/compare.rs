@@ -1,13 +1,19 @@
 //! `skpca compare`: every method on one table in many sizes, judged on rows that none of them saw.
 //!
 //! ```text
-//! table ── split ──► fitted rows ── Study: methods × sizes, in the time there is ──► cells ── choice ──► the model recommended,
-//!                    rows held out ──► captured variance, accuracy, novelty ────────┘                    fitted to all rows
+//! table ── splits ──► fitted rows ── Study: methods × sizes, in the time there is ──► cells ── choice ──► the recommended model,
+//!                     rows held out ──► captured variance, accuracy, novelty ────────┘                    fitted to all rows
 //! ```
+//!
+//! With a label each split holds out other rows, so that all of them judge: what is said of models is compared row by
+//! row.
 
+mod baselines;
 pub mod budget;
+pub mod calls;
 mod choice;
-mod judges;
+pub mod evidence;
+pub mod judges;
 mod quality;
 pub mod report;
 mod split;
@@ -17,21 +23,24 @@ use std::collections::HashMap;
 use std::io::Write;
 use std::path::Path;
 
-use skpca::method::{COMPONENTS, FIDELITY, METHODS};
-use skpca::{Fit, Labels, Model, Points, Spec, Study, Target};
+use skpca::method::{COMPONENTS, Entry, FIDELITY, METHODS};
+use skpca::{Fit, Intake, Labels, Model, Points, Spec, Study, Target};
 
 use crate::arguments::CompareArguments;
 use crate::failure::Failure;
+use crate::intake::{self, Training};
 use crate::outputs::{Ours, Outputs, make_directory};
 use crate::progress::Bar;
 use crate::table::{self, Table};
 use crate::terminal::Screen;
 use crate::{fit, model_file, page, use_threads};
+pub use baselines::Baseline;
 use budget::Budget;
-use judges::Judges;
-use trials::Trials;
+use judges::{Judged, Judges, Measure};
+use split::Split;
+use trials::{Setting, Trials};
 
-/// Sizes where nothing is said, in numbers of components.
+/// Sizes tried by default, in numbers of components.
 const SIZES: [usize; 4] = [1, 2, 5, 10];
 /// What `--keep` writes beside a model for each case.
 const RECOMMENDED: &str = "recommended.skpca";
@@ -40,12 +49,13 @@ const ROWS: &str = "rows.csv";
 pub fn run(arguments: &CompareArguments, quiet: bool) -> Result<(), Failure> {
     let budget = Budget::new(arguments.budget);
     use_threads(arguments.table.threads)?;
-    let plan = Plan::new(arguments)?;
+    let mut plan = Plan::new(arguments)?;
     let read = [Some(&arguments.table.data), arguments.test.as_ref()];
     let outputs = Outputs::apart_from(read.into_iter().flatten().map(Path::new));
     arguments.output.as_ref().map_or(Ok(()), |output| outputs.check(output))?;
     arguments.keep.as_ref().map_or(Ok(()), |directory| make_directory(directory))?;
     let data = Data::read(arguments)?;
+    plan.intake = data.intake.clone();
     if let Some(directory) = &arguments.keep {
         plan.check_keep(directory, &outputs, data.points.n())?;
     }
@@ -71,6 +81,9 @@ pub fn run(arguments: &CompareArguments, quiet: bool) -> Result<(), Failure> {
     })?)
 }
 
+/// What methods and kernels that look at labels need.
+const NEEDED: &str = "name the column of classes with --label, and no --normal";
+
 /// What is to be tried.
 pub struct Plan {
     /// All but method and target.
@@ -87,6 +100,8 @@ pub struct Plan {
     pub hold_out: f64,
     /// Columns that tables have beside those of the models.
     pub ignored: Vec<String>,
+    /// How the columns are made of those of the table, where they are not those themselves.
+    pub intake: Option<Intake>,
     /// The call of `skpca fit` up to the flags of method and size.
     pub command: String,
 }
@@ -107,26 +122,37 @@ impl Plan {
         if !(0.0..=0.9).contains(&arguments.hold_out) {
             return Err(Failure::Call(format!("--hold-out {}: expected a share from 0 to 0.9", arguments.hold_out)));
         }
-        let labelled = arguments.table.label.is_some();
+        let labelled = arguments.table.label.is_some() && arguments.normal.is_none();
         let usable =
             |method: &Spec| Fit { method: method.clone(), ..base.clone() }.labelled().map(|needs| labelled || !needs);
         if let Some(method) = arguments.methods.iter().find(|method| !usable(method).unwrap_or(true)) {
-            return Err(Failure::Call(format!("--methods {method}: name the column of classes with --label")));
+            return Err(Failure::Call(format!("--methods {method}: {NEEDED}")));
         }
         if !usable(&base.method)? {
-            return Err(Failure::Call(format!("--kernel {}: name the column of classes with --label", base.kernel)));
+            return Err(Failure::Call(format!("--kernel {}: {NEEDED}", base.kernel)));
         }
         Ok(Plan {
-            methods: if arguments.methods.is_empty() { applicable(labelled) } else { distinct(&arguments.methods) },
+            methods: if arguments.methods.is_empty() {
+                applicable(labelled, &base.kernel)
+            } else {
+                distinct(&arguments.methods)
+            },
             named: !arguments.methods.is_empty(),
             sizes: arguments.support.clone(),
             fidelity,
             asked: arguments.fidelity.is_some(),
             hold_out: if arguments.test.is_some() { 0.0 } else { arguments.hold_out },
-            ignored: fit::ignored(&arguments.table),
-            command: report::command(arguments),
+            intake: None,
+            ignored: fit::ignored(&arguments.table, &arguments.intake),
+            command: calls::command(arguments),
             base,
         })
+    }
+
+    /// Lets a model know what tables have beside its columns, and how those are made.
+    fn keep_columns(&self, model: &mut Model) -> Result<(), Failure> {
+        model.ignore(self.ignored.clone());
+        Ok(self.intake.clone().map_or(Ok(()), |intake| model.take_in(intake))?)
     }
 
     /// Sees, before the first fit, that nothing is in the way of what [`Comparison::keep`] will write.
@@ -142,8 +168,8 @@ impl Plan {
         outputs.check_own(&directory.join(ROWS), Ours::HeldOut)
     }
 
-    /// Targets in the order they are tried, each with every method that has a size: the smallest size, the fidelity, then size
-    /// after size.
+    /// Targets in the order they are tried, each with every method that has a size: the smallest size, the fidelity,
+    /// then size after size.
     fn targets(&self, n: usize) -> Vec<Target> {
         let q = self.base.components.unwrap_or(COMPONENTS);
         let mut sizes = if self.sizes.is_empty() {
@@ -165,9 +191,10 @@ fn distinct(methods: &[Spec]) -> Vec<Spec> {
     methods.iter().enumerate().filter(first).map(|(_, method)| method.clone()).collect()
 }
 
-/// Every method there is for such data.
-pub fn applicable(labelled: bool) -> Vec<Spec> {
-    METHODS.iter().filter(|entry| labelled || !entry.capabilities.labelled).map(|entry| Spec::new(entry.name)).collect()
+/// Every method there is for such data and this kernel.
+pub fn applicable(labelled: bool, kernel: &Spec) -> Vec<Spec> {
+    let able = |entry: &&Entry| entry.takes(kernel) && (labelled || !entry.capabilities.labelled);
+    METHODS.iter().filter(able).map(|entry| Spec::new(entry.name)).collect()
 }
 
 /// What is compared on.
@@ -180,6 +207,8 @@ pub struct Data {
     /// Other rows, that judge in place of some of those.
     pub test: Option<Points<'static>>,
     pub classes: Option<Classes>,
+    /// How the columns are made of those of the table, where they are not those themselves.
+    pub intake: Option<Intake>,
 }
 
 /// Labels as numbers.
@@ -188,10 +217,12 @@ pub struct Classes {
     pub names: Vec<String>,
     pub of: Vec<usize>,
     pub of_test: Vec<usize>,
+    /// The only one that is fitted, where there is one: all others are novel.
+    pub normal: Option<usize>,
 }
 
 impl Classes {
-    fn new(labels: &[String]) -> Result<Classes, Failure> {
+    fn new(labels: &[String], normal: Option<&String>) -> Result<Classes, Failure> {
         fit::check_labels(labels)?;
         let mut names: Vec<String> = Vec::new();
         let mut numbers = HashMap::new();
@@ -205,11 +236,21 @@ impl Classes {
         let (classes, rows) = (names.len(), labels.len());
         match classes {
             1 => Err(Failure::Run("the label has one class only: leave it out with --drop".into())),
-            _ if classes > 2 && 2 * classes > rows => Err(Failure::Run(format!(
+            _ if classes > 2 && 2 * classes > rows && normal.is_none() => Err(Failure::Run(format!(
                 "the label has {classes} values on {rows} rows: it does not name classes; leave it out with --drop"
             ))),
-            _ => Ok(Classes { names, of, of_test: Vec::new() }),
+            _ => {
+                let normal = normal.map(|value| Classes::named(&names, value)).transpose()?;
+                Ok(Classes { names, of, of_test: Vec::new(), normal })
+            }
         }
+    }
+
+    fn named(names: &[String], value: &str) -> Result<usize, Failure> {
+        names.iter().position(|name| name == value).ok_or_else(|| {
+            let shown: Vec<&str> = names.iter().take(20).map(String::as_str).collect();
+            Failure::Run(format!("--normal {value}: the label has no such value; it has {}", shown.join(", ")))
+        })
     }
 
     /// Numbers the classes of another table, which must be known.
@@ -239,17 +280,19 @@ impl Classes {
 
 impl Data {
     fn read(arguments: &CompareArguments) -> Result<Data, Failure> {
-        let Table { names, columns, values, label, .. } = fit::read(&arguments.table)?;
+        let Training { table: Table { names, columns, values, label, .. }, intake, .. } =
+            intake::read(&arguments.table, &arguments.intake)?;
         let mut data = Data {
             name: arguments.table.data.clone(),
             names,
             points: Points::new(columns, values)?,
             test: None,
             classes: None,
+            intake,
         };
-        data.classes = label.map(|label| Classes::new(&label)).transpose()?;
+        data.classes = label.map(|label| Classes::new(&label, arguments.normal.as_ref())).transpose()?;
         if let Some(test) = &arguments.test {
-            let table = fit::read_from(test, &arguments.table)?;
+            let table = intake::read_alike(test, &arguments.table, data.intake.as_ref(), data.names.as_ref())?;
             if table.names != data.names || table.columns != data.points.d() {
                 return Err(Failure::Run(format!("{test}: its columns are not those of {}", data.name)));
             }
@@ -259,6 +302,13 @@ impl Data {
             }
         }
         Ok(data)
+    }
+
+    /// Numbers of the rows of the normal class, where only they are fitted.
+    pub fn normal_rows(&self) -> Option<Vec<usize>> {
+        let classes = self.classes.as_ref()?;
+        let normal = classes.normal?;
+        Some((0..classes.of.len()).filter(|&row| classes.of[row] == normal).collect())
     }
 }
 
@@ -301,21 +351,6 @@ pub struct Cell {
     pub judged: Option<Judged>,
 }
 
-/// What rows that no fit saw say.
-pub struct Judged {
-    /// Share of their variance that is captured.
-    pub captured: f64,
-    /// How well scores tell the rarer of two classes.
-    pub auroc: Option<f64>,
-    /// Accuracies.
-    pub classes: Option<Accuracy>,
-}
-
-pub struct Accuracy {
-    pub nearest: f64,
-    pub linear: f64,
-}
-
 /// What did not come of a case.
 pub struct Skipped {
     pub case: Case,
@@ -330,6 +365,8 @@ pub struct Recommended {
     pub model: Model,
     pub seconds: f64,
     pub reason: String,
+    /// What the labels asked for.
+    pub measure: Measure,
 }
 
 /// All that was found.
@@ -338,8 +375,14 @@ pub struct Comparison {
     /// Rows that were fitted.
     pub fitted: usize,
     pub held_out: Vec<usize>,
-    /// Rows that judge: those held out, or those of another table.
+    /// Rows that judge: those held out first, or those of another table.
     pub judges: usize,
+    /// How often rows were held out, others each time.
+    pub splits: usize,
+    /// What the labels ask for.
+    pub measure: Measure,
+    /// What there is without us.
+    pub baselines: Vec<Baseline>,
     /// What was aimed at.
     pub fidelity: f64,
     pub cells: Vec<Cell>,
@@ -351,22 +394,69 @@ pub struct Comparison {
 
 /// Fits and judges, and recommends one.
 pub fn compare(data: Data, plan: &Plan, budget: &Budget, bar: &Bar) -> Result<Comparison, Failure> {
-    let of = data.classes.as_ref().map(|classes| classes.of.as_slice());
-    let split = split::split(data.points.n(), plan.hold_out, of, plan.base.seed);
-    let whole = split.held_out.is_empty();
-    let points = if whole { data.points.slice(0..data.points.n()) } else { data.points.select(&split.fitted) };
-    let labels = of.map(|of| Labels::new(split.fitted.iter().map(|&row| of[row]))).transpose()?;
-    let judges = Judges::new(&data, &split, plan.base.seed);
+    let classes = data.classes.as_ref();
+    let of = classes.map(|classes| classes.of.as_slice());
+    let normal = classes.and_then(|classes| classes.normal);
+    let splits = split::splits(data.points.n(), plan.hold_out, of, normal, plan.base.seed);
+    let first = &splits[0];
+    let whole = first.held_out.is_empty();
+    let points = rows_of(&data, &first.fitted);
+    let labels = labels_of(&data, &first.fitted)?;
+    let judges = Judges::new(&data, 0, first, plan.base.seed);
+    let measure = judges.measure();
+    let more = if measure == Measure::Nothing { &[] } else { &splits[1..] };
+    if !more.is_empty() {
+        budget.split();
+    }
     let start = std::time::Instant::now();
     let clock = || start.elapsed();
     let study = Study::new(&plan.base, &points, labels.as_ref(), data.names.clone(), &clock)?;
-    let mut trials = Trials::new(plan, &study, &points, &judges, budget, bar);
+    let mut baselines = if measure == Measure::Nothing { Vec::new() } else { judges.baselines(plan)? };
+    let mut trials = Trials::new(Setting { plan, study: &study, points: &points, judges: &judges, budget, bar });
     trials.run()?;
+    let mut done = 1;
+    for (number, split) in more.iter().enumerate() {
+        let (points, labels) = (rows_of(&data, &split.fitted), labels_of(&data, &split.fitted)?);
+        let judges = Judges::new(&data, number + 1, split, plan.base.seed);
+        let study = Study::new(&plan.base, &points, labels.as_ref(), data.names.clone(), &clock)?;
+        if budget.for_repeat().is_none() || trials.repeat(&study, &judges)? == 0 {
+            break;
+        }
+        for more in judges.baselines(plan)? {
+            let same = baselines.iter_mut().find(|baseline| baseline.name == more.name);
+            same.into_iter().for_each(|baseline| baseline.judged.add(more.judged.clone()));
+        }
+        done += 1;
+    }
     let recommended = trials.recommend(&data, whole)?;
     let (cells, skipped) = trials.into_parts();
-    let (fitted, judges) = (split.fitted.len(), judges.count());
-    let (fidelity, command) = (plan.fidelity, plan.command.clone());
-    Ok(Comparison { held_out: split.held_out, fitted, judges, fidelity, command, cells, skipped, recommended, data })
+    let Split { fitted, held_out } = splits.into_iter().next().expect("there is a first split");
+    let (fitted, judges) = (fitted.len(), judges.count());
+    Ok(Comparison {
+        data,
+        fitted,
+        held_out,
+        judges,
+        splits: done,
+        measure,
+        baselines,
+        fidelity: plan.fidelity,
+        cells,
+        skipped,
+        recommended,
+        command: plan.command.clone(),
+    })
+}
+
+/// Rows that are fitted.
+fn rows_of<'a>(data: &'a Data, fitted: &[usize]) -> Points<'a> {
+    if fitted.len() == data.points.n() { data.points.slice(0..data.points.n()) } else { data.points.select(fitted) }
+}
+
+/// Their labels; with a normal class there is one only, which tells methods nothing.
+fn labels_of(data: &Data, fitted: &[usize]) -> Result<Option<Labels>, Failure> {
+    let classes = data.classes.as_ref().filter(|classes| classes.normal.is_none());
+    Ok(classes.map(|classes| Labels::new(fitted.iter().map(|&row| classes.of[row]))).transpose()?)
 }
 
 impl Comparison {

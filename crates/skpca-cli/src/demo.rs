@@ -6,7 +6,7 @@ use std::time::Duration;
 use skpca::{Fit, Points, Scaling, toys};
 
 use crate::compare::budget::Budget;
-use crate::compare::{Comparison, Data, Plan, applicable, compare, report};
+use crate::compare::{Comparison, Data, Plan, applicable, calls, compare, report};
 use crate::failure::Failure;
 use crate::outputs::{Ours, Outputs, make_directory};
 use crate::progress::Bar;
@@ -47,11 +47,13 @@ pub fn run(directory: Option<&Path>, quiet: bool) -> Result<(), Failure> {
         "reach the dashed line of exact kernel PCA, and at the contours of the components and of the novelty score.",
     )?;
     screen.line(&match directory {
-        Some(directory) => format!("Sets and models are in {}: skpca inspect MODEL tells of one.", directory.display()),
-        None => "With -o . the sets are written too, and the commands above can be run.".into(),
+        Some(directory) => {
+            format!("Sets and models are in {}: skpca inspect MODEL describes one.", directory.display())
+        }
+        None => "With -o . the sets are written too, so that you can run the commands above.".into(),
     })?;
     screen.line("")?;
-    Ok(screen.line("Next, with a table of yours: skpca compare YOUR.csv -o report.html")?)
+    Ok(screen.line("Next, with a table of your own: skpca compare YOUR.csv -o report.html")?)
 }
 
 /// A made set of two columns.
@@ -83,14 +85,15 @@ impl Set {
     fn plan(&self, source: &str) -> Plan {
         Plan {
             base: Fit { components: Some(5), center: Some(true), scaling: Scaling::None, ..Fit::default() },
-            methods: applicable(false),
+            methods: applicable(false, &Fit::default().kernel),
             sizes: SIZES.to_vec(),
             fidelity: 0.99,
             asked: true,
             named: false,
             hold_out: 0.25,
             ignored: Vec::new(),
-            command: format!("{} -q 5 --scale none", report::fit_of(source)),
+            intake: None,
+            command: format!("{} -q 5 --scale none", calls::fit_of(source)),
         }
     }
 
@@ -101,7 +104,8 @@ impl Set {
         }
         let plan = self.plan(&file.map_or_else(|| format!("{}.csv", self.name), |file| file.display().to_string()));
         let Set { name, about, columns, points } = self;
-        let data = Data { name: format!("{name}, {about}"), names: Some(columns), points, test: None, classes: None };
+        let name_of = format!("{name}, {about}");
+        let data = Data { name: name_of, names: Some(columns), points, test: None, classes: None, intake: None };
         let comparison = compare(data, &plan, &Budget::new(BUDGET), &Bar::new(quiet))?;
         if let Some(directory) = directory {
             let models = directory.join(name);

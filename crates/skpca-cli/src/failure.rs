@@ -37,8 +37,23 @@ impl From<skpca::Error> for Failure {
     fn from(error: skpca::Error) -> Failure {
         match error {
             skpca::Error::Parameter { .. } | skpca::Error::Unknown { .. } => Failure::Call(error.to_string()),
+            skpca::Error::Names { ref missing, ref unexpected } => {
+                Failure::Run(format!("{error}{}", advice(missing, unexpected)))
+            }
             _ => Failure::Run(error.to_string()),
         }
+    }
+}
+
+/// What helps where the columns of a table are not those of the model.
+fn advice(missing: &[String], unexpected: &[String]) -> String {
+    let other_case = |name: &String| unexpected.iter().any(|found| found.to_lowercase() == name.to_lowercase());
+    if missing.is_empty() {
+        format!("; leave them out with --drop {}", unexpected.join(","))
+    } else if missing.iter().all(other_case) {
+        "; upper and lower case are different names".into()
+    } else {
+        String::new()
     }
 }
 

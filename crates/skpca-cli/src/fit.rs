@@ -1,18 +1,22 @@
 //! `skpca fit`: a table in, a model file out.
 
 use std::io::Write;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::time::Instant;
 
 use serde_json::Value;
-use skpca::method::METHODS;
-use skpca::{Fit, Labels, Model, Points, Spec, Target, format};
+use skpca::method::{self, METHODS};
+use skpca::{Fit, Given, Intake, Labels, Learning, Model, Online, Points, Source as _, Spec, format};
+use skpca_files::FileRows;
 
-use crate::arguments::{FitArguments, TableArguments};
+use crate::arguments::{FitArguments, IntakeArguments, TableArguments};
 use crate::failure::Failure;
+use crate::intake::{self, Training};
+use crate::memory::Allowed;
 use crate::outputs::Outputs;
 use crate::progress::Bar;
-use crate::table::{self, ReadOptions, Table};
+use crate::rows::{Purpose, Rows};
+use crate::table::Table;
 use crate::terminal::{Screen, complain};
 use crate::{inspect, memory, model_file, use_threads};
 
@@ -20,47 +24,140 @@ use crate::{inspect, memory, model_file, use_threads};
 const WORTH_SAYING: usize = 1_000_000_000;
 
 pub fn run(arguments: &FitArguments, quiet: bool) -> Result<(), Failure> {
-    let target = arguments.support.map(Target::Support).or(arguments.fidelity.map(Target::Fidelity));
-    let fit = arguments.common.fit(arguments.method.clone(), target);
+    let fit = arguments.fit();
     use_threads(arguments.table.threads)?;
     fit.check()?;
-    Outputs::apart_from([Path::new(&arguments.table.data)]).check(&arguments.output)?;
-    let labelled = fit.labelled()?;
-    if labelled && arguments.table.label.is_none() {
-        let needs = format!("--method {} --kernel {}", fit.method.name, fit.kernel.name);
-        return Err(Failure::Call(format!("{needs}: the class of each row is needed; name its column with --label")));
-    }
-    let table = read(&arguments.table)?;
-    check_memory(&fit, &table, arguments.memory, quiet)?;
+    Outputs::apart_from(arguments.tables().into_iter().map(Path::new)).check(&arguments.output)?;
+    let labelled = check_labelled(&fit, arguments)?;
+    let bar = Bar::new(quiet);
+    let held = labelled || arguments.weight.is_some() || arguments.robust || !arguments.intake.is_plain();
+    let purpose = Purpose {
+        fit: &fit,
+        intake: &arguments.intake,
+        allowed: Allowed::new(arguments.memory),
+        normal: arguments.normal.as_deref(),
+        weight: arguments.weight.as_deref(),
+        sample: arguments.sample.map(|count| usize::try_from(count).unwrap_or(usize::MAX)),
+        texts: labelled || !arguments.intake.is_plain(),
+        updatable: arguments.updatable,
+        held: held || method::entry(&fit.method)?.capabilities.keeps_all_rows,
+        directory: directory(&arguments.output),
+    };
+    let options = intake::to_learn(&arguments.table, &arguments.intake);
+    let rows = Rows::read(&arguments.tables(), &options, &purpose, &bar)?;
+    check_memory(&purpose, &rows, quiet)?;
 
     let start = Instant::now();
-    let Table { names, columns, values, label, .. } = table;
-    let points = Points::new(columns, values)?;
-    let mut model = match label.filter(|_| labelled) {
-        Some(label) => fit.run_labelled(&points, &labels(&label)?, names, &Bar::new(quiet))?,
-        None => fit.run(&points, names, &Bar::new(quiet))?,
+    let mut model = match rows {
+        Rows::Held { training, of } => fitted(arguments, &fit, (training, of), &bar)?,
+        Rows::InFile { rows, names, notes } => {
+            let mut model = in_file(arguments, &purpose, (rows, names), &bar)?;
+            notes.into_iter().for_each(|note| model.note(note));
+            model
+        }
     };
     let seconds = start.elapsed().as_secs_f64();
-    model.ignore(ignored(&arguments.table));
+    drop(bar);
+    let ignored = ignored(&arguments.table, &arguments.intake);
+    model.ignore(ignored.into_iter().chain(arguments.weight.clone()).collect());
     model_file::write(&model, &arguments.output)?;
     if quiet && !arguments.json { Ok(()) } else { print(&model, &arguments.output, seconds, arguments.json) }
 }
 
-pub fn read(arguments: &TableArguments) -> Result<Table, Failure> {
-    read_from(&arguments.data, arguments)
+/// Whether the fit looks at labels; refused where there are none, or one.
+fn check_labelled(fit: &Fit, arguments: &FitArguments) -> Result<bool, Failure> {
+    let labelled = fit.labelled()?;
+    let needs = || format!("--method {} --kernel {}", fit.method.name, fit.kernel.name);
+    if labelled && arguments.table.label.is_none() {
+        let needs = needs();
+        return Err(Failure::Call(format!("{needs}: the class of each row is needed; name its column with --label")));
+    }
+    if labelled && arguments.normal.is_some() {
+        return Err(Failure::Call(format!("{}: several classes are needed, --normal leaves one", needs())));
+    }
+    Ok(labelled)
 }
 
-/// Another table, read in the same way.
-pub fn read_from(source: &str, arguments: &TableArguments) -> Result<Table, Failure> {
-    let options = ReadOptions {
-        header: !arguments.no_header,
-        label: arguments.label.clone(),
-        drop: arguments.drop.clone(),
-        delimiter: arguments.delimiter,
-        decimal: arguments.decimal,
-        ..ReadOptions::default()
+/// Where a temporary table may be: beside the model, unless the user names a place for such files.
+fn directory(output: &Path) -> PathBuf {
+    let beside = || output.parent().filter(|parent| !parent.as_os_str().is_empty()).unwrap_or(Path::new("."));
+    std::env::var_os("TMPDIR").filter(|named| !named.is_empty()).map_or_else(|| beside().to_path_buf(), PathBuf::from)
+}
+
+/// The model of rows in memory, which may be a sample of more.
+fn fitted(
+    arguments: &FitArguments,
+    fit: &Fit,
+    (training, of): (Training, Option<usize>),
+    bar: &Bar,
+) -> Result<Model, Failure> {
+    let Training { table: Table { names, rows, columns, values, label }, weights, intake, notes } = training;
+    let points = Points::new(columns, values)?;
+    let label = label.filter(|_| fit.labelled().unwrap_or(false));
+    let labels = label.map(|label| labels(&label)).transpose()?;
+    let mut model = match &arguments.landmarks {
+        Some(landmarks) => {
+            let given = given(landmarks, &arguments.table, intake.as_ref(), names.as_ref())?;
+            fit.run_with_landmarks(&points, given, names, bar)?
+        }
+        None => {
+            let (labels, weights) = (labels.as_ref(), weights.as_deref());
+            fit.train(skpca::Training { points: &points, labels, weights, names, watch: bar })?
+        }
     };
-    Ok(table::read(source, &options)?)
+    if arguments.updatable {
+        let learning = Learning::of(&model);
+        model = Online::new(model, &points, None, learning, bar)?.into_model();
+    }
+    intake.map_or(Ok(()), |intake| model.take_in(intake))?;
+    notes.into_iter().for_each(|note| model.note(note));
+    if let Some(of) = of.filter(|of| *of > rows) {
+        model.note(format!("fitted to a sample of {rows} of {of} rows"));
+    }
+    Ok(model)
+}
+
+/// The model of rows in a file.
+fn in_file(
+    arguments: &FitArguments,
+    purpose: &Purpose,
+    (rows, names): (FileRows, Option<Vec<String>>),
+    bar: &Bar,
+) -> Result<Model, Failure> {
+    if arguments.updatable {
+        let why =
+            "--updatable: the rows do not fit in memory; fit a --sample of them and learn the others by skpca update";
+        return Err(Failure::Run(why.into()));
+    }
+    let model = match &arguments.landmarks {
+        Some(landmarks) => {
+            let given = given(landmarks, &arguments.table, None, names.as_ref())?;
+            purpose.fit.run_with_landmarks(&rows, given, names, bar)
+        }
+        None => purpose.fit.run_streamed(&rows, names, purpose.allowed.bytes, bar),
+    };
+    rows.unless_changed(model).map_err(|error| match (error, &arguments.table.data) {
+        (error @ skpca::Error::NotFinite { .. }, file) => Failure::Run(format!("{file}: {error}")),
+        (error, _) => error.into(),
+    })
+}
+
+/// The points of another table with the same columns.
+fn given(
+    source: &str,
+    arguments: &TableArguments,
+    intake: Option<&Intake>,
+    names: Option<&Vec<String>>,
+) -> Result<Given, Failure> {
+    let Table { names: own, columns, values, .. } = intake::read_alike(source, arguments, intake, names)?;
+    if let (Some(own), Some(names)) = (&own, names)
+        && own != names
+    {
+        let expected =
+            format!("--landmarks {source}: expected the columns {}, found {}", names.join(", "), own.join(", "));
+        return Err(Failure::Call(expected));
+    }
+    Ok(Given::Points(Points::new(columns, values)?))
 }
 
 /// The classes that the label column names.
@@ -78,38 +175,80 @@ pub fn check_labels(column: &[String]) -> Result<(), Failure> {
 }
 
 /// Columns that later tables may have and the model does not want.
-pub fn ignored(arguments: &TableArguments) -> Vec<String> {
-    arguments.label.iter().chain(&arguments.drop).cloned().collect()
+pub fn ignored(arguments: &TableArguments, intake: &IntakeArguments) -> Vec<String> {
+    arguments.label.iter().chain(&arguments.drop).chain(&intake.time).cloned().collect()
 }
 
 /// Says what a large fit takes, and refuses what cannot fit before it has cost an hour.
-fn check_memory(fit: &Fit, table: &Table, limit: Option<usize>, quiet: bool) -> Result<(), Failure> {
-    let needed = fit.memory(table.rows, table.columns)?;
-    let (most, whose) = match limit {
-        Some(limit) => (limit, "allowed"),
-        None => (memory::available().unwrap_or(usize::MAX), "free"),
-    };
-    if needed > most {
-        let advice = match leanest(fit, table) {
-            Some((name, least)) if least < needed => format!("--method {name} (about {}), ", memory::text(least)),
-            _ => String::new(),
-        };
-        return Err(Failure::Run(format!(
-            "this fit needs about {} of memory, {} are {whose}: use {advice}a smaller --support, or fewer rows",
-            memory::text(needed),
-            memory::text(most)
-        )));
+fn check_memory(purpose: &Purpose, rows: &Rows, quiet: bool) -> Result<(), Failure> {
+    let Purpose { fit, allowed, .. } = *purpose;
+    let needed = needed(purpose, rows)?;
+    if needed > allowed.bytes {
+        let advice = advice(purpose, rows)?;
+        let (needed, allowed, said) = (memory::text(needed), memory::text(allowed.bytes), allowed.said);
+        return Err(Failure::Run(format!("this fit needs about {needed} of memory, {allowed} are {said}: {advice}")));
     }
-    if needed > WORTH_SAYING && !quiet {
+    if quiet {
+        return Ok(());
+    }
+    if let Rows::InFile { rows, .. } = rows {
+        let (bytes, allowed) = (memory::text(rows.bytes()), memory::text(allowed.bytes));
+        let (n, name) = (rows.n(), &fit.method.name);
+        complain(&format!(
+            "note: {n} rows ({bytes}) are read in passes: {name} on all of them in memory needs more than {allowed}"
+        ));
+    } else if needed > WORTH_SAYING {
         complain(&format!("this fit takes about {} of memory", memory::text(needed)));
     }
     Ok(())
 }
 
+/// Bytes of the fit and of the rows that it holds.
+fn needed(purpose: &Purpose, rows: &Rows) -> Result<usize, Failure> {
+    let (Purpose { fit, allowed, .. }, (n, d)) = (purpose, rows.shape());
+    match rows {
+        Rows::Held { .. } => purpose.in_memory(n, d, n.saturating_mul(d)),
+        Rows::InFile { .. } => Ok(fit.streamed_memory(n, d, allowed.bytes)?),
+    }
+}
+
+/// Fits that are worth their while have as many rows.
+const FEWEST: usize = 500;
+
+/// What would help: each of it fits, and is the call as it was but for one flag.
+fn advice(purpose: &Purpose, rows: &Rows) -> Result<String, Failure> {
+    let (Purpose { fit, allowed, texts, .. }, (n, d)) = (purpose, rows.shape());
+    let mut ways = Vec::new();
+    let mut sample = n / 2;
+    while sample > FEWEST && purpose.in_memory(sample, d, sample * d)? > allowed.bytes {
+        sample /= 2;
+    }
+    if sample > FEWEST {
+        let digits = 10_usize.pow(sample.ilog10());
+        ways.push(format!("--sample {}", sample / digits * digits));
+    }
+    if !texts
+        && let Some((name, least)) = leanest(fit, (n, d), allowed.bytes)
+        && least <= allowed.bytes
+    {
+        ways.push(format!("--method {name} (about {})", memory::text(least)));
+    }
+    let whole = purpose.in_memory(n, d, n.saturating_mul(d))?;
+    if memory::available().is_none_or(|free| whole < free) {
+        ways.push(format!("--memory {}MB", whole.div_ceil(1_000_000) + 1));
+    }
+    Ok(if ways.is_empty() {
+        "use fewer columns, or a machine with more".into()
+    } else {
+        format!("use {}", ways.join(", or "))
+    })
+}
+
 /// The method that fits the table in the least memory, and how much that is.
-fn leanest(fit: &Fit, table: &Table) -> Option<(&'static str, usize)> {
-    let others = METHODS.iter().filter(|entry| !entry.capabilities.labelled);
-    let memory = |name| Fit { method: Spec::new(name), ..fit.clone() }.memory(table.rows, table.columns).ok();
+fn leanest(fit: &Fit, (n, d): (usize, usize), allowed: usize) -> Option<(&'static str, usize)> {
+    let suits = |entry: &&method::Entry| entry.takes(&fit.kernel) && !entry.capabilities.labelled;
+    let others = METHODS.iter().filter(suits).filter(|entry| !entry.capabilities.keeps_all_rows);
+    let memory = |name| Fit { method: Spec::new(name), ..fit.clone() }.streamed_memory(n, d, allowed).ok();
     others.filter_map(|entry| Some((entry.name, memory(entry.name)?))).min_by_key(|(_, bytes)| *bytes)
 }
 

@@ -8,19 +8,26 @@ mod apply;
 mod arguments;
 mod compare;
 mod demo;
+mod export;
 mod failure;
 mod fit;
 mod inspect;
+mod intake;
+mod loadings;
 mod manual;
 mod memory;
 mod model_file;
+mod monitor;
 mod outputs;
 mod page;
+mod path;
 mod progress;
 mod random;
 mod registry;
+mod rows;
 mod table;
 mod terminal;
+mod update;
 
 use std::process::ExitCode;
 
@@ -57,20 +64,32 @@ fn tell(answer: &clap::Error) -> ExitCode {
 fn run(Arguments { quiet, command }: Arguments) -> Result<(), Failure> {
     match command {
         Command::Fit(arguments) => fit::run(&arguments, quiet),
-        Command::Transform(arguments) => apply::transform(&arguments),
-        Command::Score(arguments) => apply::score(&arguments),
+        Command::Transform(arguments) => apply::transform(&arguments, quiet),
+        Command::Score(arguments) => apply::score(&arguments, quiet),
+        Command::Monitor(arguments) => monitor::run(&arguments, quiet),
+        Command::Update(arguments) => update::run(&arguments, quiet),
         Command::Inspect { model, json, html } => inspect::run(&model, json, html.as_deref(), quiet),
+        Command::Loadings(arguments) => loadings::run(&arguments, quiet),
         Command::Methods { name } => registry::methods(name.as_deref()),
         Command::Kernels { name } => registry::kernels(name.as_deref()),
+        Command::Export(arguments) => export::run(&arguments, quiet),
         Command::Compare(arguments) => compare::run(&arguments, quiet),
+        Command::Path(arguments) => path::run(&arguments, quiet),
         Command::Demo { output } => demo::run(output.as_deref(), quiet),
         Command::Completions { shell } => manual::completions(shell),
         Command::Man { output } => manual::pages(output.as_deref()),
     }
 }
 
-/// Sets the number of threads for everything that follows.
+/// Sets the number of threads for everything that follows: those asked for, as many as `OMP_NUM_THREADS` allows, or one
+/// per core.
 fn use_threads(threads: Option<u16>) -> Result<(), Failure> {
+    let threads = threads.or_else(|| first_number(&std::env::var("OMP_NUM_THREADS").ok()?));
     let builder = rayon::ThreadPoolBuilder::new().num_threads(threads.map_or(0, usize::from));
     builder.build_global().map_err(|error| Failure::Run(format!("no threads: {error}")))
+}
+
+/// OpenMP's variable may be a list, one number per level of nesting.
+fn first_number(list: &str) -> Option<u16> {
+    list.split(',').next()?.trim().parse().ok().filter(|number| (1..=1024).contains(number))
 }

@@ -1,6 +1,6 @@
 //! How much memory a fit may take, and what to say when it would take too much.
 
-use std::fs;
+pub use skpca_files::memory::available;
 
 /// What takes less is not worth looking up what is free.
 const WORTH_LOOKING: usize = 1 << 20;
@@ -45,30 +45,23 @@ pub fn check(what: &str, needed: usize, advice: &str) -> Result<(), String> {
     }
 }
 
-/// Memory that is free now, where the system tells; the limits of a container and of the process (`ulimit -v`) count.
-pub fn available() -> Option<usize> {
-    [free(), address_space()].into_iter().flatten().min()
+/// How much a fit may take, and who says so.
+#[derive(Clone, Copy)]
+pub struct Allowed {
+    pub bytes: usize,
+    pub said: &'static str,
 }
 
-/// What the process may still ask for.
-fn address_space() -> Option<usize> {
-    let limits = fs::read_to_string("/proc/self/limits").ok()?;
-    let most = limits.lines().find_map(|line| line.strip_prefix("Max address space"))?;
-    let most: usize = most.split_whitespace().next()?.parse().ok()?;
-    let status = fs::read_to_string("/proc/self/status").ok()?;
-    let used = status.lines().find_map(|line| line.strip_prefix("VmSize:"))?;
-    let used: usize = used.trim().trim_end_matches("kB").trim().parse().ok()?;
-    Some(most.saturating_sub(1024 * used))
-}
-
-fn free() -> Option<usize> {
-    let meminfo = fs::read_to_string("/proc/meminfo").ok()?;
-    let line = meminfo.lines().find_map(|line| line.strip_prefix("MemAvailable:"))?;
-    let free = line.trim().trim_end_matches("kB").trim().parse::<usize>().ok()? * 1024;
-    let read = |name: &str| fs::read_to_string(format!("/sys/fs/cgroup/{name}")).ok()?.trim().parse::<usize>().ok();
-    match (read("memory.max"), read("memory.current")) {
-        (Some(most), Some(used)) => Some(free.min(most.saturating_sub(used))),
-        _ => Some(free),
+impl Allowed {
+    /// What the user allows, or a share of what is free.
+    pub fn new(given: Option<usize>) -> Allowed {
+        match given {
+            Some(bytes) => Allowed { bytes, said: "allowed" },
+            None => {
+                let free = skpca_files::memory::share();
+                Allowed { bytes: free, said: "free for it" }
+            }
+        }
     }
 }
 

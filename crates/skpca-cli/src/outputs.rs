@@ -23,7 +23,8 @@ impl Outputs {
         Outputs { inputs: inputs.into_iter().filter_map(|path| real(path).ok()).collect() }
     }
 
-    /// Refuses an output that cannot be written or would replace what is read: better known before the fit than after it.
+    /// Refuses an output that cannot be written or would replace what is read: better known before the fit than after
+    /// it.
     pub fn check(&self, path: &Path) -> Result<(), Failure> {
         if path.canonicalize().is_ok_and(|real| self.inputs.contains(&real)) {
             return Err(Failure::Call(format!("{}: the output would replace the input", path.display())));
@@ -34,7 +35,7 @@ impl Outputs {
     /// The same for a file whose name the user did not give: one that is there already must be `ours`.
     pub fn check_own(&self, path: &Path, ours: Ours) -> Result<(), Failure> {
         self.check(path)?;
-        if path.exists() && !ours.made(path) {
+        if path.exists() && !ours.recognises(path) {
             let why = "is there already and is not of this program's making; move it, or name another directory";
             return Err(Failure::Call(format!("{} {why}", path.display())));
         }
@@ -56,7 +57,7 @@ pub enum Ours<'a> {
 
 impl Ours<'_> {
     /// Whether the file is one of these.
-    fn made(self, path: &Path) -> bool {
+    fn recognises(self, path: &Path) -> bool {
         match self {
             Ours::Model => model_file::read(path).is_ok(),
             Ours::Page => head(path).is_some_and(|text| text.contains("<footer>skpca ")),

@@ -1,19 +1,23 @@
 //! The report page: one HTML file with its pictures, style and script in it.
 
 mod contour;
+mod monitor;
 mod plots;
 mod svg;
+mod timeline;
 
 use std::path::Path;
 
 use serde_json::json;
 use skpca::Model;
 
-use crate::compare::{Comparison, report};
+use crate::compare::{Baseline, Comparison, report};
 use crate::failure::Failure;
 use crate::{inspect, outputs};
+pub use monitor::of_monitored;
 use plots::Rows;
 use svg::escaped;
+pub use svg::short;
 
 const STYLE: &str = include_str!("page/style.css");
 const SCRIPT: &str = include_str!("page/script.js");
@@ -59,12 +63,12 @@ fn section(comparison: &Comparison, i: usize) -> Result<String, Failure> {
                 "<p class=\"advice\">{}</p>\n<pre><code>{}</code></pre>\n<pre><code>{}</code></pre>",
                 escaped(&report::sentence(recommended)),
                 escaped(&comparison.call(recommended)),
-                escaped(&report::python(recommended))
+                escaped(&comparison.python(recommended))
             );
             (
                 advice,
                 format!(
-                    "<h3>The model recommended</h3>\n{}",
+                    "<h3>The recommended model</h3>\n{}",
                     model_part(&recommended.model, Some(&rows), &format!("s{i}"))?
                 ),
             )
@@ -73,38 +77,66 @@ fn section(comparison: &Comparison, i: usize) -> Result<String, Failure> {
     let frontier = if comparison.cells.is_empty() {
         String::new()
     } else {
-        plots::frontier(comparison).figure(&format!("s{i}-frontier")) + &legend(&plots::series(&comparison.cells), true)
+        let quality = plots::quality(comparison).map_or(String::new(), |plot| plot.figure(&format!("s{i}-quality")));
+        let names = plots::series(&comparison.cells);
+        plots::frontier(comparison).figure(&format!("s{i}-frontier")) + &quality + &legend(&names, Marks::Methods)
     };
     // Nothing that a browser could take for a tag; inside strings, where alone it occurs, the escape means the same.
     let json = comparison.json().to_string().replace('<', "\\u003c");
     Ok(format!(
-        "<section><h2>{}</h2>\n<p>{about}</p>\n{advice}\n<div class=\"frontier\">{frontier}</div>\n{}\n{}\n{model}\n\
+        "<section><h2>{}</h2>\n<p>{about}</p>\n{advice}\n{}\n<div class=\"frontier\">{frontier}</div>\n{}\n{}\n{model}\n\
          <script type=\"application/json\" class=\"data\">{json}</script></section>\n",
         escaped(&comparison.data.name),
-        models(comparison),
-        skipped(comparison) + &notes(comparison)
+        notes(comparison),
+        models(comparison) + &baselines(comparison),
+        skipped(comparison)
     ))
 }
 
-/// Which shape and colour is which name; with `lines`, which dashes too.
-fn legend(names: &[String], lines: bool) -> String {
+/// What marks stand for.
+#[derive(Clone, Copy, PartialEq)]
+enum Marks {
+    /// A method each, with a line through its sizes.
+    Methods,
+    /// A class each, and rings around the support.
+    Classes,
+}
+
+/// Which shape and colour is which name; with lines, which dashes too; and what outlines and other lines mean.
+fn legend(names: &[String], marks: Marks) -> String {
     let item = |(k, name): (usize, &String)| {
-        let line = if lines {
+        let line = if marks == Marks::Methods {
             format!("<path class=\"line {} d{k}\" d=\"M-16 0H16\"/>", svg::colour(k))
         } else {
             String::new()
         };
-        format!(
-            "<li><svg viewBox=\"-16 -7 32 14\" width=\"32\" height=\"14\" aria-hidden=\"true\">{line}\
-             <path class=\"mark {}\" d=\"{}\"/></svg> {}</li>",
-            svg::colour(k),
-            svg::shape(k),
-            escaped(name)
-        )
+        let mark = format!("<path class=\"mark {}\" d=\"{}\"/>", svg::colour(k), svg::shape(k));
+        legend_item(&format!("{line}{mark}"), name)
     };
     let items: String = names.iter().enumerate().map(item).collect();
     let again = if names.len() > svg::DIFFERENT { "<li>(marks repeat; each tells its class)</li>" } else { "" };
-    format!("<ul class=\"legend\">{items}{again}</ul>\n")
+    let own = match marks {
+        Marks::Methods => [
+            legend_item(
+                &format!("<path class=\"mark c0 chosen\" d=\"{}\"/>", svg::shape(1)),
+                "outlined: the recommended model",
+            ),
+            legend_item("<path class=\"line ceiling\" d=\"M-16 0H16\"/>", "exact kernel PCA"),
+            legend_item("<path class=\"line asked\" d=\"M-16 0H16\"/>", "the fidelity asked for"),
+        ]
+        .concat(),
+        Marks::Classes => {
+            legend_item(&format!("<path class=\"mark kept\" d=\"{}\"/>", svg::shape(0)), "ring: a point that is kept")
+        }
+    };
+    format!("<ul class=\"legend\">{items}{again}{own}</ul>\n")
+}
+
+fn legend_item(drawn: &str, name: &str) -> String {
+    format!(
+        "<li><svg viewBox=\"-16 -7 32 14\" width=\"32\" height=\"14\" aria-hidden=\"true\">{drawn}</svg> {}</li>",
+        escaped(name)
+    )
 }
 
 /// Every model, a row each; the script sorts it.
@@ -115,7 +147,7 @@ fn models(comparison: &Comparison) -> String {
         format!(
             "<th scope=\"col\" data-sort=\"{sort}\"><button title=\"{}\">{}</button></th>",
             escaped(column.about),
-            escaped(column.heading)
+            escaped(column.title)
         )
     };
     let headings: String = columns.iter().map(heading).collect();
@@ -133,11 +165,35 @@ fn models(comparison: &Comparison) -> String {
         rows.push_str(&format!("<tr{}>{entries}</tr>\n", if chosen { " class=\"chosen\"" } else { "" }));
     }
     let meanings: String =
-        columns.iter().map(|c| format!("<dt>{}</dt><dd>{}</dd>", escaped(c.heading), escaped(c.about))).collect();
+        columns.iter().map(|c| format!("<dt>{}</dt><dd>{}</dd>", escaped(c.title), escaped(c.about))).collect();
     format!(
         "<h3>Every model</h3>\n<p>Click a heading to sort; the recommended one is marked ★.</p>\n\
-         <div class=\"wide\"><table><thead><tr>{headings}</tr></thead><tbody>\n{rows}</tbody></table></div>\n\
+         <div class=\"wide\"><table class=\"models\"><thead><tr>{headings}</tr></thead><tbody>\n{rows}</tbody></table></div>\n\
          <details><summary>What the columns mean</summary><dl>{meanings}</dl></details>\n"
+    )
+}
+
+/// What there is without us, by the same measures.
+fn baselines(comparison: &Comparison) -> String {
+    if comparison.baselines.is_empty() {
+        return String::new();
+    }
+    let rows = report::baseline_rows(&comparison.baselines);
+    let headings: String =
+        rows[0][1..].iter().map(|text| format!("<th scope=\"col\">{}</th>", escaped(text))).collect();
+    let row = |(cells, baseline): (&Vec<String>, &Baseline)| {
+        let numbers: String = cells[1..].iter().map(|text| format!("<td>{}</td>", escaped(text))).collect();
+        format!(
+            "<tr><th scope=\"row\" title=\"{0}\">{1}</th>{numbers}<td class=\"what\">{0}</td></tr>\n",
+            escaped(baseline.about),
+            escaped(baseline.name)
+        )
+    };
+    let body: String = rows[1..].iter().zip(&comparison.baselines).map(row).collect();
+    format!(
+        "<h3>For comparison</h3>\n<p>The same rows held out, judged without any of our models.</p>\n\
+         <div class=\"wide\"><table class=\"baselines\"><thead><tr><th></th>{headings}<th>what it is</th></tr></thead>\
+         <tbody>\n{body}</tbody></table></div>\n"
     )
 }
 
@@ -159,11 +215,9 @@ fn notes(comparison: &Comparison) -> String {
 /// A model in numbers and pictures; with rows, also where they lie.
 fn model_part(model: &Model, rows: Option<&Rows>, id: &str) -> Result<String, Failure> {
     let summary = inspect::summary_lines(model);
-    let lines: String =
-        summary.iter().map(|(name, text)| format!("<dt>{}</dt><dd>{}</dd>", escaped(name), escaped(text))).collect();
     let mut figures = plots::scatter(model, rows)?.figure(&format!("{id}-scatter"));
     if let Some((names, _)) = rows.and_then(|rows| rows.classes) {
-        figures.push_str(&legend(names, false));
+        figures.push_str(&legend(names, Marks::Classes));
     }
     let mut small = plots::scree(model).figure(&format!("{id}-scree"));
     small.push_str(&plots::scores(model).figure(&format!("{id}-scores")));
@@ -171,6 +225,13 @@ fn model_part(model: &Model, rows: Option<&Rows>, id: &str) -> Result<String, Fa
         small.push_str(&plot.figure(&format!("{id}-contour-{k}")));
     }
     Ok(format!(
-        "<dl class=\"summary\">{lines}</dl>\n<div class=\"scatter\">{figures}</div>\n<div class=\"figures\">{small}</div>\n"
+        "{}<div class=\"scatter\">{figures}</div>\n<div class=\"figures\">{small}</div>\n",
+        definitions(&summary)
     ))
+}
+
+/// Names and what they mean.
+fn definitions(lines: &[(&str, String)]) -> String {
+    let line = |(name, text): &(&str, String)| format!("<dt>{}</dt><dd>{}</dd>", escaped(name), escaped(text));
+    format!("<dl class=\"summary\">{}</dl>\n", lines.iter().map(line).collect::<String>())
 }

@@ -11,6 +11,8 @@ pub enum Stream {
     Neighbours = 2,
     /// Rows that are drawn.
     Plots = 3,
+    /// Rows that are fitted, of a table of more.
+    SampledRows = 4,
 }
 
 /// The stream of `seed` for one use.

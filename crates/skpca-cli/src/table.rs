@@ -14,18 +14,26 @@ mod pages;
 mod plain;
 mod quoted;
 mod selection;
+mod several;
 mod space;
+mod survey;
+mod target;
 #[cfg(test)]
 mod tests;
+mod text;
 
 use std::fs::File;
-use std::io::{self, Write};
+use std::io::{self, Seek};
 use std::path::Path;
 
-use flate2::Compression;
-use flate2::write::GzEncoder;
+pub use error::{TableError, shell_words};
+pub use npy::lies_by_rows;
+pub use several::{Layout, Tables};
+pub use space::reserve;
+pub use target::{Column, Target};
 
-pub use error::TableError;
+use error::{At, Columns, check_finite};
+use selection::Selection;
 
 /// The name that stands for standard input and output.
 const STANDARD: &str = "-";
@@ -57,10 +65,26 @@ pub struct ReadOptions {
     pub drop: Vec<String>,
     /// Columns to leave out if they are there.
     pub ignore: Vec<String>,
+    /// The columns that are wanted, if they are known: of a source that has them all, others are left out.
+    pub wanted: Option<Vec<String>>,
     /// How many features are expected, if known: tells whether a source without names has the ignored columns.
     pub expected: Option<usize>,
     /// Whether the label column may be absent.
     pub label_optional: bool,
+    /// Return every column that is no feature as text, not the label alone.
+    pub all: bool,
+    /// Columns to return as text, each of which is one input: categories.
+    pub categories: Vec<String>,
+    /// Which of the inputs of a source without names are categories, counted from 0.
+    pub category_numbers: Vec<usize>,
+    /// The column of time, to return as text.
+    pub time: Option<String>,
+    /// Empty cells are NaN, and not an error.
+    pub gaps: bool,
+    /// What becomes of columns of text or dates.
+    pub survey: Survey,
+    /// Pass over rows that cannot be used, instead of ending with the first.
+    pub skip_bad: bool,
     /// What stands between the fields of a text table; by default its extension and first line tell.
     pub delimiter: Option<u8>,
     /// The decimal sign of a text table; by default a comma between semicolons, a point elsewhere.
@@ -74,12 +98,48 @@ impl Default for ReadOptions {
             label: None,
             drop: Vec::new(),
             ignore: Vec::new(),
+            wanted: None,
             expected: None,
             label_optional: false,
+            all: false,
+            categories: Vec::new(),
+            category_numbers: Vec::new(),
+            time: None,
+            gaps: false,
+            survey: Survey::Not,
+            skip_bad: false,
             delimiter: None,
             decimal: None,
         }
     }
+}
+
+/// What becomes of columns of text or dates.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub enum Survey {
+    /// Nobody looks for them: their first cell is an error.
+    Not,
+    /// They are refused, all in one message.
+    Refuse,
+    /// They are left out.
+    LeaveOut,
+}
+
+/// An input of a source, and where the cells of a row have it.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Input {
+    /// Its name, or its number from 0.
+    pub name: String,
+    pub place: Within,
+}
+
+/// Where a row has a cell.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub enum Within {
+    /// Among its numbers.
+    Numbers(usize),
+    /// Among its texts.
+    Texts(usize),
 }
 
 /// What an extension stands for.
@@ -106,34 +166,218 @@ const FORMATS: &[(&str, Format)] = &[
     (".npy", Format::Npy),
 ];
 
+/// Some rows of a table, in order.
+#[derive(Debug, Default)]
+pub struct Block {
+    /// The features row by row, finite; with [`ReadOptions::gaps`], NaN where a cell is empty.
+    pub values: Vec<f64>,
+    /// Other columns as text, row by row.
+    pub texts: Vec<String>,
+    /// What is wrong with rows that were passed over.
+    pub bad: Vec<TableError>,
+    /// The first empty cell: its line or row, and its column in the source.
+    gap: Option<(At, usize)>,
+}
+
+impl Block {
+    fn is_empty(&self) -> bool {
+        self.values.is_empty() && self.bad.is_empty()
+    }
+
+    /// Looks for rows that are not finite; `first` is the number of the first row.
+    fn check(&mut self, selection: &Selection, first: usize, skip_bad: bool) -> Result<(), TableError> {
+        let (width, wide) = (selection.features.len(), selection.texts.len());
+        if self.values.iter().fold(true, |sound, value| sound & value.is_finite()) {
+            return Ok(());
+        }
+        let gap = self.values.iter().position(|value| value.is_nan()).filter(|_| selection.gaps);
+        self.gap = gap.map(|at| (At::Row(first + at / width), selection.features[at % width]));
+        let sound = |value: &f64| value.is_finite() || (selection.gaps && value.is_nan());
+        let mut kept = 0;
+        for row in 0..self.values.len() / width {
+            let numbers = &self.values[row * width..(row + 1) * width];
+            match numbers.iter().position(|value| !sound(value)) {
+                None => {
+                    self.values.copy_within(row * width..(row + 1) * width, kept * width);
+                    (0..wide).for_each(|k| self.texts.swap(kept * wide + k, row * wide + k));
+                    kept += 1;
+                }
+                Some(at) => {
+                    let place = || selection.place(At::Row(first + row), selection.features[at]);
+                    let wrong = check_finite(numbers[at], place);
+                    if skip_bad {
+                        self.bad.extend(wrong.err());
+                    } else {
+                        wrong?;
+                    }
+                }
+            }
+        }
+        self.values.truncate(kept * width);
+        self.texts.truncate(kept * wide);
+        Ok(())
+    }
+}
+
+/// What gives the rows of a file, some at a time.
+trait Blocks {
+    /// The next rows; none at the end.
+    fn next(&mut self, selection: &Selection) -> Result<Option<Block>, TableError>;
+}
+
+/// A table that is being read, some rows at a time.
+pub struct Source {
+    selection: Selection,
+    blocks: Box<dyn Blocks>,
+    /// Whether rows come from a pipe, whose writer may wait for an answer to each.
+    pub live: bool,
+    /// The file once more, whose position is that of the reader, and its length.
+    whole: Option<(File, u64)>,
+}
+
+impl Source {
+    /// Opens a table; `-` is CSV from standard input, otherwise the extension tells the format.
+    pub fn open(source: &str, options: &ReadOptions) -> Result<Source, TableError> {
+        if source == STANDARD {
+            // Who surveys the columns wants many rows at once.
+            let live = options.survey == Survey::Not && !standard_input_is_file();
+            let (selection, reader) = delimited::open("stdin", (io::stdin(), live), b',', options)?;
+            return Ok(Source { selection, blocks: Box::new(reader), live, whole: None });
+        }
+        let format = format_of(source)?;
+        let input = open(source)?;
+        let length = input.metadata().ok().filter(|about| about.is_file()).map(|about| about.len());
+        let (live, whole) = (length.is_none(), length.and_then(|length| Some((input.try_clone().ok()?, length))));
+        let (selection, blocks): (Selection, Box<dyn Blocks>) = match format {
+            Format::Delimited { separator, .. } => boxed(delimited::open(source, (input, live), separator, options)?),
+            Format::Parquet => boxed(columnar::open_parquet(source, input, options)?),
+            Format::Arrow => boxed(columnar::open_arrow(source, input, options)?),
+            Format::Npy => boxed(npy::open(source, input, options)?),
+        };
+        Ok(Source { selection, blocks, live, whole })
+    }
+
+    /// Names of the feature columns; none if the source has none (`.npy`, no header).
+    pub fn names(&self) -> Option<Vec<String>> {
+        self.selection.names()
+    }
+
+    /// Number of feature columns, at least one.
+    pub fn columns(&self) -> usize {
+        self.selection.features.len()
+    }
+
+    /// All columns that are returned, in the order of the source. Those without names are x0, x1, …, as elsewhere.
+    pub fn layout(&self) -> Vec<Column> {
+        let Selection { columns, features, texts, .. } = &self.selection;
+        let mut wanted: Vec<usize> = features.iter().chain(texts).copied().collect();
+        wanted.sort_unstable();
+        let name = |index: usize| match columns {
+            Columns::Named(names) => names[index].clone(),
+            Columns::Numbered(_) => format!("x{index}"),
+        };
+        let column = |&index: &usize| Column { name: name(index), text: texts.contains(&index) };
+        wanted.iter().map(column).collect()
+    }
+
+    /// About the share of the file that was read; 0 where nobody knows.
+    pub fn share(&self) -> f64 {
+        let share = self.whole.as_ref().and_then(|(file, length)| {
+            let mut file: &File = file;
+            Some(file.stream_position().ok()? as f64 / *length as f64)
+        });
+        share.unwrap_or(0.0).min(1.0)
+    }
+
+    /// The columns that a model may be fitted to, in the order of the source: features and categories.
+    pub fn inputs(&self) -> Vec<Input> {
+        let Selection { columns, features, texts, categories, .. } = &self.selection;
+        let number = |(k, &column): (usize, &usize)| (column, Within::Numbers(k));
+        let text = |(k, &column): (usize, &usize)| (column, Within::Texts(k));
+        let categories = texts.iter().enumerate().filter(|(_, column)| categories.contains(column));
+        let mut all: Vec<(usize, Within)> =
+            features.iter().enumerate().map(number).chain(categories.map(text)).collect();
+        all.sort_unstable_by_key(|(column, _)| *column);
+        all.into_iter().map(|(column, place)| Input { name: columns.name(column), place }).collect()
+    }
+
+    /// Where the texts of a row have the label and the time.
+    pub fn label_and_time(&self) -> (Option<usize>, Option<usize>) {
+        let Selection { label, time, texts, .. } = &self.selection;
+        let place = |column: &Option<usize>| column.and_then(|column| texts.iter().position(|text| *text == column));
+        (place(label), place(time))
+    }
+
+    /// Numbers, and texts, in a row.
+    pub fn widths(&self) -> (usize, usize) {
+        (self.columns(), self.selection.texts.len())
+    }
+
+    /// Columns of text or dates that were left out.
+    pub fn left_out(&self) -> &[String] {
+        &self.selection.left_out
+    }
+
+    /// Where the first empty cell of a block is.
+    pub fn first_gap(&self, block: &Block) -> Option<String> {
+        block.gap.map(|(at, column)| self.selection.place(at, column).to_string())
+    }
+
+    /// The next rows; none at the end.
+    pub fn next(&mut self) -> Result<Option<Block>, TableError> {
+        self.blocks.next(&self.selection)
+    }
+
+    /// All rows that are left, as one block; none is an error.
+    pub fn all(&mut self) -> Result<Block, TableError> {
+        let mut all = Block::default();
+        while let Some(block) = self.next()? {
+            space::reserve(&mut all.values, block.values.len(), &self.selection.file)?;
+            all.values.extend(block.values);
+            space::reserve(&mut all.texts, block.texts.len(), &self.selection.file)?;
+            all.texts.extend(block.texts);
+            all.gap = all.gap.or(block.gap);
+        }
+        if all.values.is_empty() { Err(TableError::NoRows { file: self.selection.file.clone() }) } else { Ok(all) }
+    }
+
+    fn collect(mut self) -> Result<Table, TableError> {
+        let Block { values, texts, .. } = self.all()?;
+        self.selection.table(values, texts)
+    }
+}
+
+fn boxed<B: Blocks + 'static>((selection, blocks): (Selection, B)) -> (Selection, Box<dyn Blocks>) {
+    (selection, Box::new(blocks))
+}
+
+#[cfg(unix)]
+fn standard_input_is_file() -> bool {
+    use std::os::fd::AsFd;
+    let duplicate = io::stdin().as_fd().try_clone_to_owned();
+    duplicate.and_then(|input| File::from(input).metadata()).is_ok_and(|about| about.is_file())
+}
+
+#[cfg(not(unix))]
+fn standard_input_is_file() -> bool {
+    false
+}
+
 /// Reads a table; `-` is CSV from standard input, otherwise the extension tells the format.
 pub fn read(source: &str, options: &ReadOptions) -> Result<Table, TableError> {
-    if source == STANDARD {
-        return delimited::read("stdin", io::stdin().lock(), b',', options);
-    }
-    let format = format_of(source)?;
-    let input = open(source)?;
-    match format {
-        Format::Delimited { separator, .. } => delimited::read(source, input, separator, options),
-        Format::Parquet => columnar::read_parquet(source, input, options),
-        Format::Arrow => columnar::read_arrow(source, input, options),
-        Format::Npy => npy::read(source, input, options),
-    }
+    Source::open(source, options)?.collect()
 }
 
 /// Writes a table, row-major; none or `-` is CSV to standard output, otherwise the extension tells
 /// the format.
 pub fn write(target: Option<&str>, names: &[String], rows: usize, values: &[f64]) -> Result<(), TableError> {
-    let file = target.filter(|&target| target != STANDARD);
-    check_target(file)?;
     if rows.checked_mul(names.len()) != Some(values.len()) {
         let message = format!("{} values for {rows} rows x {} columns", values.len(), names.len());
-        return Err(TableError::Malformed { file: file.unwrap_or("stdout").to_string(), message });
+        return Err(TableError::Malformed { file: target.unwrap_or("stdout").to_string(), message });
     }
-    match file {
-        None => delimited::write(io::stdout().lock(), b',', names, values).map_err(stdout_error),
-        Some(file) => write_file(file, names, rows, values),
-    }
+    let mut target = Target::begin(target, names.iter().map(Column::number).collect())?;
+    target.write(values, &[])?;
+    target.finish()
 }
 
 /// Whether [`write()`] will know what to do: ask before the long computation, not after it.
@@ -143,22 +387,6 @@ pub fn check_target(target: Option<&str>) -> Result<(), TableError> {
     };
     format_of(file)?;
     skpca_files::check(Path::new(file)).map_err(|error| TableError::Io { file: file.to_string(), error })
-}
-
-fn write_file(file: &str, names: &[String], rows: usize, values: &[f64]) -> Result<(), TableError> {
-    let format = format_of(file)?;
-    let written = skpca_files::write(Path::new(file), |output| match format {
-        Format::Delimited { separator, gzip: false } => delimited::write(output, separator, names, values),
-        Format::Delimited { separator, gzip: true } => {
-            let mut packed = GzEncoder::new(output, Compression::default());
-            delimited::write(&mut packed, separator, names, values)?;
-            packed.finish()?.flush()
-        }
-        Format::Parquet => columnar::write_parquet(output, names, values),
-        Format::Arrow => columnar::write_arrow(output, names, values),
-        Format::Npy => npy::write(output, names.len(), rows, values),
-    });
-    written.map_err(|error| TableError::Io { file: file.to_string(), error })
 }
 
 /// Case does not matter. No extension is the end of another, so the first that fits is the only
@@ -184,11 +412,4 @@ fn open(source: &str) -> Result<File, TableError> {
         return Err(TableError::Empty { file: source.to_string() });
     }
     Ok(input)
-}
-
-fn stdout_error(error: io::Error) -> TableError {
-    match error.kind() {
-        io::ErrorKind::BrokenPipe => TableError::BrokenPipe,
-        _ => TableError::Io { file: "stdout".to_string(), error },
-    }
 }

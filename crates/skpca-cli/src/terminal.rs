@@ -1,21 +1,20 @@
-//! Manners at the terminal: text that cannot command it, aligned tables, times with units, emphasis only where it is seen.
+//! Manners at the terminal: text that cannot command it, aligned tables, times with units, emphasis only where it is
+//! seen.
 //!
-//! Names of columns, files and classes come from data, and data may hold escape sequences. Whatever is said to people goes
-//! through [`Screen`] or [`complain`], which write such characters out; tables and JSON on standard output are data and stay
-//! as they are.
+//! Names of columns, files and classes come from data, and data may hold escape sequences. Whatever is said to people
+//! goes through [`Screen`] or [`complain`], which write such characters out; tables and JSON on standard output are
+//! data and stay as they are.
 
 use std::borrow::Cow;
 use std::io::{self, IsTerminal, StdoutLock, Write};
 
 /// Text with every character that could command a terminal written out, as `\u{1b}`.
 pub fn printable(text: &str) -> Cow<'_, str> {
-    match text.contains(commands) {
-        false => Cow::Borrowed(text),
-        true => {
-            let write_out = |c: char| if commands(c) { c.escape_default().to_string() } else { c.to_string() };
-            Cow::Owned(text.chars().map(write_out).collect())
-        }
+    if !text.contains(commands) {
+        return Cow::Borrowed(text);
     }
+    let write_out = |c: char| if commands(c) { c.escape_default().to_string() } else { c.to_string() };
+    Cow::Owned(text.chars().map(write_out).collect())
 }
 
 /// Control characters, those of Unicode that turn the direction of text, and those that end a line.
@@ -62,15 +61,18 @@ impl Screen {
 
     fn show(&mut self, text: &str, style: &str) -> io::Result<()> {
         let text = printable(text);
-        match self.emphasis && !style.is_empty() {
-            _ if self.silent => Ok(()),
-            true => writeln!(self.out, "\x1b[{style}m{text}\x1b[0m"),
-            false => writeln!(self.out, "{text}"),
+        if self.silent {
+            Ok(())
+        } else if self.emphasis && !style.is_empty() {
+            writeln!(self.out, "\x1b[{style}m{text}\x1b[0m")
+        } else {
+            writeln!(self.out, "{text}")
         }
     }
 }
 
-/// Rows of cells as lines, columns as wide as their widest cell; the first `left` columns are words, the others numbers.
+/// Rows of cells as lines, columns as wide as their widest cell; the first `left` columns are words, the others
+/// numbers.
 pub fn aligned(rows: &[Vec<String>], left: usize) -> Vec<String> {
     // Before the widths are measured.
     let rows: Vec<Vec<Cow<str>>> = rows.iter().map(|row| row.iter().map(|cell| printable(cell)).collect()).collect();

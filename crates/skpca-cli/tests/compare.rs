@@ -41,13 +41,18 @@ fn close(found: &Value, expected: f64, what: &str) {
     assert!((found - expected).abs() < 1e-9, "{what}: {found} {expected}");
 }
 
+/// Methods that work with the default kernel.
+fn compared() -> impl Iterator<Item = &'static skpca::method::Entry> {
+    METHODS.iter().filter(|entry| entry.takes(&skpca::Fit::default().kernel))
+}
+
 #[test]
 fn numbers_are_those_of_separate_fits_and_scores() {
     let desk = desk();
     let all = desk
         .json("compare train.csv --test test.csv --label class -q 4 --support 8 --fidelity 0.9 --budget 10m --json");
     let names: Vec<&str> = models(&all).iter().map(|model| model["given"]["name"].as_str().unwrap()).collect();
-    assert!(METHODS.iter().all(|entry| names.contains(&entry.name)), "every method is there: {names:?}");
+    assert!(compared().all(|entry| names.contains(&entry.name)), "every method is there: {names:?}");
     assert_eq!(all["skipped"], json!([]));
     let test = desk.bytes("test.csv");
     let odd: Vec<bool> = String::from_utf8(test).unwrap().lines().skip(1).map(|line| line.ends_with("odd")).collect();
@@ -117,6 +122,135 @@ fn the_command_recommended_gives_the_model_promised() {
 }
 
 #[test]
+fn with_labels_every_row_judges_and_errors_are_told() {
+    let desk = desk();
+    let flags = "--label class -q 2 --methods landmarks greedy --support 6 --budget 10m";
+    let all = desk.json(&format!("compare train.csv {flags} --json"));
+    assert_eq!((&all["splits"], &all["fitted"], &all["judges"]), (&json!(4), &json!(225), &json!(75)));
+    for model in models(&all) {
+        let error = model["auroc_error"].as_f64().unwrap();
+        // 15 of the 300 rows are odd: with one split only, half a row of 4 would be 0.125.
+        assert!(error > 0.0 && error < 0.1, "{error}");
+        assert!(model["accuracy_error"].as_f64().unwrap() < 0.03);
+    }
+    assert!(
+        desk.ok(&format!("compare train.csv {flags}")).contains("225 fitted, 75 held out to judge, 4 times in turn")
+    );
+    let one = desk.json("compare train.csv --drop class -q 2 --methods landmarks --support 6 --json");
+    assert_eq!((&one["splits"], &one["baselines"]), (&json!(1), &json!([])), "without labels nothing is compared");
+}
+
+#[test]
+fn baselines_are_what_their_names_say() {
+    let desk = desk();
+    let flags = "--test test.csv --label class -q 2 --methods landmarks --support 6";
+    let all = desk.json(&format!("compare train.csv {flags} --json"));
+    let named = |name: &str| all["baselines"].as_array().unwrap().iter().find(|b| b["name"] == name).unwrap().clone();
+    close(&named("majority class")["nearest_accuracy"], 0.95, "one of twenty is odd");
+    assert!(named("majority class")["auroc"].is_null());
+    // Raw columns, standardised by the rows fitted: the fifth nearest distance tells the odd ones.
+    let table = |name: &str| -> Vec<Vec<f64>> {
+        let text = String::from_utf8(desk.bytes(name)).unwrap();
+        text.lines().skip(1).map(|line| line.split(',').take(3).map(|v| v.parse().unwrap()).collect()).collect()
+    };
+    let (train, test) = (table("train.csv"), table("test.csv"));
+    let moments: Vec<(f64, f64)> = (0..3)
+        .map(|k| {
+            let mean = train.iter().map(|row| row[k]).sum::<f64>() / 300.0;
+            (mean, (train.iter().map(|row| (row[k] - mean).powi(2)).sum::<f64>() / 300.0).sqrt())
+        })
+        .collect();
+    let score = |row: &Vec<f64>| {
+        let square = |other: &Vec<f64>| (0..3).map(|k| ((row[k] - other[k]) / moments[k].1).powi(2)).sum::<f64>();
+        let mut squares: Vec<f64> = train.iter().map(square).collect();
+        squares.sort_by(f64::total_cmp);
+        squares[4].sqrt()
+    };
+    let odd: Vec<bool> = (0..200).map(|i| i % 20 == 0).collect();
+    close(&named("raw columns")["auroc"], auroc(&test.iter().map(score).collect::<Vec<_>>(), &odd), "KNN");
+    // Linear PCA is ours under the linear kernel.
+    desk.ok("fit train.csv -o pca.skpca --label class -q 2 --method exact --kernel linear --quiet");
+    let scores: Vec<f64> = desk.rows("score pca.skpca test.csv").iter().map(|row| row[0]).collect();
+    close(&named("linear PCA")["auroc"], auroc(&scores, &odd), "linear PCA");
+    let text = desk.ok(&format!("compare train.csv {flags}"));
+    assert!(
+        text.contains("for comparison") && text.contains("majority class") && text.contains("linear PCA"),
+        "{text}"
+    );
+}
+
+#[test]
+fn a_normal_class_is_fitted_alone_and_all_others_are_novel() {
+    let desk = desk();
+    let train = String::from_utf8(desk.bytes("train.csv")).unwrap();
+    let mut odd = 0;
+    let lines = train.lines().map(|line| {
+        odd += usize::from(line.ends_with("odd"));
+        if line.ends_with("odd") && odd % 2 == 0 { line.replace("odd", "late") } else { line.to_string() }
+    });
+    desk.put("three.csv", lines.collect::<Vec<_>>().join("\n") + "\n");
+    let flags = "--label class --normal usual -q 2 --methods landmarks greedy --support 6";
+    let all = desk.json(&format!("compare three.csv {flags} --json"));
+    assert_eq!(all["fitted"], json!(285 - 71), "a quarter of the usual rows judges");
+    assert!(models(&all).iter().all(|model| model["auroc"].as_f64().unwrap() > 0.9));
+    assert!(models(&all).iter().all(|model| model["linear_accuracy"].is_null()), "one class has no classifier");
+    let baselines: Vec<&str> =
+        all["baselines"].as_array().unwrap().iter().map(|b| b["name"].as_str().unwrap()).collect();
+    assert_eq!(baselines, ["raw columns", "linear PCA"], "nor a most frequent one");
+    assert!(!desk.ok(&format!("compare three.csv {flags}")).contains("most frequent class"));
+    let best = &all["recommended"];
+    assert_eq!(best["n"], 285, "all usual rows, no other");
+    let python = best["python"].as_str().unwrap();
+    assert!(python.starts_with("KernelNovelty(2, ") && python.ends_with(".fit(X[y == \"usual\"])"), "{python}");
+    let command = best["command"].as_str().unwrap().strip_prefix("skpca ").unwrap();
+    assert!(command.contains("--label class --normal usual"), "{command}");
+    let alone: Value = serde_json::from_str(&desk.run(&format!("{command} --json")).stdout).unwrap();
+    for name in ["n", "m", "fidelity", "threshold"] {
+        assert_eq!(best[name], alone[name], "{command}: {name}");
+    }
+    let none = "--normal none: the label has no such value; it has odd, usual, late";
+    desk.refuses("compare three.csv --label class --normal none", 1, none);
+    desk.refuses("fit three.csv -o m.skpca --label class --normal none", 1, "--normal none: no row has this label");
+    let one = "--method discriminant --kernel rbf: several classes are needed, --normal leaves one";
+    desk.refuses("fit three.csv -o m.skpca --label class --normal odd --method discriminant", 2, one);
+    let needs = "--methods discriminant: name the column of classes with --label, and no --normal";
+    desk.refuses("compare three.csv --label class --normal usual --methods discriminant", 2, needs);
+}
+
+#[test]
+fn a_detector_is_printed_where_novelty_decides_and_a_transformer_where_classes_do() {
+    let desk = desk();
+    let novelty = desk.json("compare train.csv --label class -q 2 --methods greedy --support 6 --json");
+    let python = novelty["recommended"]["python"].as_str().unwrap();
+    assert!(python.starts_with("KernelNovelty(2, ") && python.contains("scaling=\"standard\""), "{python}");
+    let rows = normal(3, 120, 3);
+    let lines =
+        rows.iter().enumerate().map(|(i, row)| format!("{},{},{},{}\n", row[0], row[1], row[2], ["x", "y"][i % 2]));
+    desk.put("noise.csv", "a,b,c,class\n".to_string() + &lines.collect::<String>());
+    let all = desk.json("compare noise.csv --label class -q 3 --methods landmarks greedy expansion --json");
+    let best = &all["recommended"];
+    assert!(best["python"].as_str().unwrap().starts_with("SparseKernelPCA(3, "));
+    // Labels that are noise decide nothing: the smallest that holds the fidelity.
+    assert!(best["reason"].as_str().unwrap().contains("too few rows to tell"), "{}", best["reason"]);
+    let text = desk.ok("compare noise.csv --label class -q 3 --methods greedy");
+    assert!(text.contains("classify no better than always naming the most frequent class"), "{text}");
+}
+
+#[test]
+fn rough_scores_are_explained() {
+    let desk = Desk::new();
+    // Two far clusters and one point: half of the mean is lost.
+    let rows = normal(5, 200, 1).into_iter().enumerate();
+    let rows: Vec<Vec<f64>> = rows.map(|(i, row)| vec![0.01 * row[0] + if i % 2 == 0 { 1.0 } else { -1.0 }]).collect();
+    desk.put("data.csv", csv(&["a"], &rows));
+    let flags = "-q 1 --kernel rbf,gamma=5";
+    let text = desk.ok(&format!("compare data.csv {flags} --methods landmarks --support 1 --fidelity 0.01"));
+    assert!(text.contains("scores of the recommended model are rough: each may be off by "), "{text}");
+    let fine = desk.ok(&format!("compare data.csv {flags} --methods exact"));
+    assert!(!fine.contains("are rough"), "{fine}");
+}
+
+#[test]
 fn page_and_json_of_one_run_agree() {
     let desk = desk();
     let all = desk.json("compare train.csv --label class -q 3 --methods greedy l21 exact -o report.html --json");
@@ -141,7 +275,7 @@ fn what_does_not_fit_the_budget_is_listed() {
     let desk = Desk::new();
     desk.put("data.csv", csv(&NAMES, &normal(1, 3000, 3)));
     // Four sizes and a fidelity, or all rows.
-    let unlabelled = METHODS.iter().filter(|entry| !entry.capabilities.labelled);
+    let unlabelled = compared().filter(|entry| !entry.capabilities.labelled);
     let cases: usize = unlabelled.map(|entry| if entry.capabilities.keeps_all_rows { 1 } else { 5 }).sum();
     for budget in ["0.3s", "2s", "0.000001s"] {
         let all = desk.json(&format!("compare data.csv --budget {budget} --json"));
@@ -178,10 +312,9 @@ fn methods_that_know_their_size_are_tried_once() {
     let names: Vec<&str> = models(&all).iter().map(|model| model["given"]["name"].as_str().unwrap()).collect();
     assert_eq!(names, ["energy", "greedy", "greedy"], "greedy: a size and a fidelity");
     assert_eq!(models(&all)[0]["asked"], Value::Null);
-    assert!(
-        desk.ok("compare train.csv --drop class -q 2 --methods energy,alpha=0.3")
-            .contains("energy,alpha=0.3  as given")
-    );
+    let text = desk.ok("compare train.csv --drop class -q 2 --methods energy,alpha=0.3");
+    let line = text.lines().find(|line| line.contains("energy,alpha=0.3  ")).unwrap();
+    assert!(line.contains("as given"), "{text}");
 }
 
 #[test]
@@ -245,12 +378,12 @@ fn wrong_calls_are_refused() {
     desk.refuses(
         "compare train.csv --drop class --methods discriminant",
         2,
-        "--methods discriminant: name the column of classes with --label",
+        "--methods discriminant: name the column of classes with --label, and no --normal",
     );
     desk.refuses(
         "compare train.csv --drop class --kernel conformal",
         2,
-        "--kernel conformal: name the column of classes with --label",
+        "--kernel conformal: name the column of classes with --label, and no --normal",
     );
     desk.refuses(
         "compare train.csv --label a --drop class",

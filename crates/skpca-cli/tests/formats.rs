@@ -65,7 +65,7 @@ fn scores_are_tables_too() {
     desk.ok("fit x.csv -o model.skpca --support 10");
     let model_of_scores = |extension: &str| {
         desk.ok(&format!("score model.skpca x.csv -o scores.{extension}"));
-        desk.ok(&format!("fit scores.{extension} -o second.skpca --support 5"));
+        desk.ok(&format!("fit scores.{extension} -o second.skpca --support 5 --quiet"));
         desk.bytes("second.skpca")
     };
     let expected = model_of_scores("csv");

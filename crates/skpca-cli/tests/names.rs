@@ -10,7 +10,8 @@ use skpca::method::METHODS;
 const FOLDERS: [&str; 3] = ["crates/skpca-cli/src", "crates/skpca-python/src", "crates/skpca-python/python"];
 
 /// Names that are also ordinary words here: they count where they stand alone between quotes.
-const WORDS: [&str; 6] = ["energy", "exact", "expansion", "likelihood", "linear", "threshold"];
+const WORDS: [&str; 9] =
+    ["energy", "exact", "expansion", "landmarks", "likelihood", "linear", "pursuit", "robust", "threshold"];
 
 /// Lines that may name one: a file, and what stands on the line.
 const ALLOWED: &[(&str, &str)] = &[
@@ -18,14 +19,27 @@ const ALLOWED: &[(&str, &str)] = &[
     ("arguments.rs", "skpca fit train.csv"),
     ("arguments.rs", "| skpca fit -"),
     ("arguments.rs", "skpca compare train.csv"),
+    ("arguments.rs", "skpca path train.csv"),
+    ("_path.py", ">>> penalties = skpca.path"),
+    ("arguments.rs", "skpca loadings"),
     ("report.rs", "/// `l21-50.skpca`, `greedy-fidelity-0.95.skpca`"),
     ("_spec.py", r#""name": "rbf", "gamma": 0.5"#),
     ("_parameters.py", r#"``{"name": "l21", "penalty": 0.1}``"#),
     ("lib.rs", r#"/// A spec as JSON: `l21,penalty=0.1`"#),
     ("_parameters.py", r#"``{"name": "rbf", "gamma": 0.5}``"#),
+    // The points that a user chose, and a kind of regression.
+    ("lib.rs", "/// Fits a model to the rows of x, dense or sparse. `landmarks` are points to keep"),
+    ("_kernel_model.py", r#"return {"landmarks": "#),
+    ("_linear.py", "is an elastic-net regression on"),
+    ("arguments.rs", r#"conflicts_with = "landmarks""#),
+    ("arguments.rs", r#"conflicts_with_all = ["support", "fidelity", "landmarks"]"#),
+    // A fit that sets rows aside, whatever its method.
+    ("_novelty.py", r#""robust": self._sets_aside"#),
+    ("_request.py", r#""robust": request.get("robust", False)"#),
     // Defaults.
     ("_parameters.py", r#"default="expansion","#),
     ("_parameters.py", r#"default="rbf","#),
+    ("_novelty.py", r#"replaced("method", "landmarks")"#),
     ("_core.pyi", r#"method: str = "expansion""#),
     ("_core.pyi", r#"kernel: str = "rbf""#),
     ("_given.py", r#"AMONG_SAMPLES = "greedy""#),
@@ -35,7 +49,7 @@ const ALLOWED: &[(&str, &str)] = &[
     ("inspect.rs", r#"("threshold", threshold(model))"#),
     ("plots.rs", r#""threshold""#),
     ("report.rs", r#"heading: "linear""#),
-    ("report.rs", r#"(linear, "linear")"#),
+    ("report.rs", r#"("linear", |judged|"#),
     ("_novelty.py", r#"about["threshold"]"#),
     ("_registry.py", r#"if entry["linear"]"#),
 ];

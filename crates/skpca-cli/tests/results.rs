@@ -151,6 +151,8 @@ fn json_says_what_the_model_is() {
         assert!(fit["seconds"].as_f64().unwrap() > 0.0, "{flags}");
         let mut inspected = desk.json("inspect model.skpca --json");
         assert_eq!(inspected.get("seconds"), None, "{flags}");
+        let importance = inspected.as_object_mut().unwrap().remove("importance").unwrap();
+        assert_eq!(importance.as_array().unwrap().len(), 3, "{flags}: one per column");
         inspected["seconds"] = fit["seconds"].clone();
         assert_eq!(inspected, fit, "{flags}: inspect and fit say the same");
     }
@@ -211,6 +213,34 @@ fn the_threshold_is_the_quantile_of_the_training_scores() {
     }
 }
 
+#[test]
+fn a_detector_alarms_as_often_as_asked_for_and_names_causes() {
+    let desk = desk(300);
+    let fit = desk.json("fit data.csv -o model.skpca --novelty --false-alarms 10% --json");
+    assert_eq!((&fit["statistic"], fit["calibration"]["folds"].as_u64()), (&"mahalanobis".into(), Some(10)));
+    assert!(fit["m"].as_u64().unwrap() <= 100, "{fit}");
+    desk.put("fresh.csv", csv(&NAMES, &normal(7, 2000, 3)));
+    let novel = desk.rows("score model.skpca fresh.csv").iter().filter(|row| row[3] == 1.0).count();
+    assert!((120..280).contains(&novel), "{novel} of 2000");
+    let summary = desk.ok("inspect model.skpca");
+    assert!(summary.contains("10% of fresh rows score higher, by 10 folds"), "{summary}");
+    desk.put("odd.csv", "c,a,b\n0.1,0.2,50\n-9,0.2,0.1\n");
+    let told = desk.ok("score model.skpca odd.csv --explain 2");
+    let lines: Vec<Vec<&str>> = told.lines().map(|line| line.split(',').collect()).collect();
+    assert_eq!(lines[0][4..], ["cause1", "contribution1", "expected1", "cause2", "contribution2", "expected2"]);
+    assert_eq!((lines[1][4], lines[2][4]), ("b", "c"));
+    let number = |row: usize, column: usize| lines[row][column].parse::<f64>().unwrap();
+    assert!(number(1, 5) > number(1, 8) && number(1, 6).abs() < 4.0, "{told}");
+    let appended = desk.ok("score model.skpca odd.csv --explain 1 --append --single");
+    assert!(appended.starts_with("c,a,b,score,threshold,p_value,novel,cause1,contribution1,expected1\n0.1,0.2,50,"));
+    for (flags, message) in
+        [("3", "must be between 0 and 1, or 0% and 100%"), ("1% --quantile 0.9", "cannot be used with")]
+    {
+        let run = desk.run(&format!("fit data.csv -o model.skpca --false-alarms {flags}"));
+        assert!(run.code == 2 && run.stderr.contains(message), "{run:?}");
+    }
+}
+
 /// `numpy.quantile` of sorted values, its default method.
 fn linear_quantile(sorted: &[f64], quantile: f64) -> f64 {
     let position = quantile * (sorted.len() - 1) as f64;
@@ -225,10 +255,26 @@ fn a_plain_fit_prints_its_summary_and_nothing_else() {
     let text = desk.ok("fit data.csv -o model.skpca");
     let names: Vec<&str> = text.lines().map(|line| line[..12].trim_end()).collect();
     let expected = ["method", "kernel", "trained on", "columns", "keeps", "fidelity", "captured", "variances"];
-    assert_eq!(names, [&expected[..], &["threshold", "written"]].concat());
+    assert_eq!(names, [&expected[..], &["threshold", "ended", "written"]].concat());
     assert!(!text.contains(['\r', '\u{1b}', '█']), "a progress bar: {text}");
     let inspected = desk.ok("inspect model.skpca");
-    assert_eq!(text.lines().take(9).collect::<Vec<_>>(), inspected.lines().collect::<Vec<_>>());
+    let (last, first) = inspected.lines().collect::<Vec<_>>().split_last().map(|(l, f)| (*l, f.to_vec())).unwrap();
+    assert_eq!(text.lines().take(10).collect::<Vec<_>>(), first);
+    assert!(last.starts_with("inputs "), "{last}");
+}
+
+#[test]
+fn the_summary_says_how_the_fit_ended() {
+    let desk = desk(200);
+    let call = "fit data.csv -o model.skpca -q 2 --method l21,fraction=0.3";
+    let report = desk.json(&format!("{call} --json"))["report"].clone();
+    let number = |name: &str| report[name].as_f64().unwrap();
+    let (objective, gap, rounds) = (number("objective"), number("gap"), number("rounds"));
+    let expected = format!("objective {objective:.6e}, gap {gap:.1e}, {rounds} rounds, converged");
+    for text in [desk.ok(call), desk.ok("inspect model.skpca")] {
+        let ended = text.lines().find_map(|line| line.strip_prefix("ended ")).unwrap();
+        assert_eq!(ended.trim(), expected);
+    }
 }
 
 #[test]
@@ -289,9 +335,14 @@ fn help_teaches_every_command_and_every_name() {
     desk.refuses("methods magic", 2, &format!("unknown method 'magic': expected one of {}", names.join(", ")));
 }
 
+/// Whether it is in a comparison without labels, under the default kernel.
+fn compared(entry: &skpca::method::Entry) -> bool {
+    entry.takes(&skpca::Fit::default().kernel) && !entry.capabilities.labelled
+}
+
 /// Whether a comparison without labels asks it for several sizes.
 fn has_sizes(entry: &skpca::method::Entry) -> bool {
-    !entry.capabilities.keeps_all_rows && !entry.capabilities.labelled
+    !entry.capabilities.keeps_all_rows && compared(entry)
 }
 
 #[test]
@@ -299,7 +350,7 @@ fn the_demo_compares_every_method_and_leaves_models_to_look_into() {
     let desk = Desk::new();
     let table = desk.ok("demo");
     desk.ok("demo -o demo/here");
-    for method in METHODS.iter().filter(|entry| !entry.capabilities.labelled) {
+    for method in METHODS.iter().filter(|entry| compared(entry)) {
         let lines =
             table.lines().filter(|line| line.trim_start_matches('*').split_whitespace().next() == Some(method.name));
         assert!(lines.count() >= 2, "{}: a line for each set", method.name);

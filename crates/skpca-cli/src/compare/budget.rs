@@ -1,5 +1,6 @@
 //! Time: how much there is, and whether it is over.
 
+use std::cell::Cell;
 use std::time::{Duration, Instant};
 
 use skpca::Watch;
@@ -10,25 +11,45 @@ use crate::progress::Bar;
 const ONE: f64 = 0.1;
 /// The first gets more: without a single model there is nothing to say.
 const FIRST: f64 = 0.5;
-/// Fits end at this share; the rest is for the model that is recommended, which is fitted to all rows, and for the page.
+/// Fits end at this share; the rest is for the model that is recommended, which is fitted to all rows, and for the
+/// page.
 const FITS: f64 = 0.8;
+/// Those of the first split end at this share where other splits are to follow.
+const FIRST_SPLIT: f64 = 0.4;
 
 /// The time there is.
 pub struct Budget {
     start: Instant,
     whole: Duration,
+    /// Share of it for the fits of the first split.
+    first: Cell<f64>,
 }
 
 impl Budget {
     pub fn new(whole: Duration) -> Budget {
-        Budget { start: Instant::now(), whole }
+        Budget { start: Instant::now(), whole, first: Cell::new(FITS) }
+    }
+
+    /// Keeps time for other splits.
+    pub fn split(&self) {
+        self.first.set(FIRST_SPLIT);
     }
 
     /// When a fit that begins now has to end; nothing if there is no time for one. The `first` makes what others share.
-    pub fn of_one(&self, first: bool) -> Option<Instant> {
-        let last = self.start + self.whole.mul_f64(FITS);
+    pub fn for_fit(&self, first: bool) -> Option<Instant> {
+        self.until(self.first.get(), if first { FIRST } else { ONE })
+    }
+
+    /// The same of a fit to rows of another split.
+    pub fn for_repeat(&self) -> Option<Instant> {
+        self.until(FITS, ONE)
+    }
+
+    /// Until a share of the budget is over, and no longer than another share of it.
+    fn until(&self, last: f64, one: f64) -> Option<Instant> {
+        let last = self.start + self.whole.mul_f64(last);
         let now = Instant::now();
-        (now < last).then(|| last.min(now + self.whole.mul_f64(if first { FIRST } else { ONE })))
+        (now < last).then(|| last.min(now + self.whole.mul_f64(one)))
     }
 
     /// When all has to end.
@@ -84,8 +105,12 @@ mod tests {
     #[test]
     fn one_fit_never_gets_all_the_time() {
         let budget = Budget::new(Duration::from_secs(100));
-        let seconds = |first| budget.of_one(first).expect("there is time").duration_since(budget.start).as_secs();
+        let seconds = |first| budget.for_fit(first).expect("there is time").duration_since(budget.start).as_secs();
         assert!(seconds(false) < 11 && (50..52).contains(&seconds(true)));
-        assert!(Budget::new(Duration::ZERO).of_one(true).is_none());
+        assert!(
+            Budget::new(Duration::ZERO).for_fit(true).is_none() && Budget::new(Duration::ZERO).for_repeat().is_none()
+        );
+        budget.split();
+        assert!((39..41).contains(&seconds(true)), "other splits need time too");
     }
 }

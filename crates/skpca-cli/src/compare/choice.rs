@@ -1,12 +1,23 @@
-//! Which model to recommend: the smallest that is good enough.
+//! Which model to recommend: the simplest that is good enough.
+
+use super::evidence::{Evidence, difference, quality};
+
+/// Two qualities are told apart where they differ by more than so many of the standard errors of their difference.
+pub const TOLD_APART: f64 = 2.0;
+/// Sizes up to so many times the smallest are alike: another seed would order them otherwise.
+const ALIKE: f64 = 1.5;
+/// An error of the quality up to which there are rows enough.
+const FINE: f64 = 0.01;
 
 /// What counts of a model.
 #[derive(Clone, Copy, Debug)]
-pub struct Candidate {
+pub struct Candidate<'a> {
     pub points: usize,
+    /// Where its method stands: of models alike in size the first is the simplest.
+    pub place: usize,
     pub fidelity: f64,
-    /// On rows held out, with its standard error, where there is a label.
-    pub quality: Option<(f64, f64)>,
+    /// What rows held out say, where there is a label: nothing otherwise.
+    pub evidence: &'a [Evidence],
 }
 
 /// Why a model was chosen.
@@ -16,73 +27,199 @@ pub enum Reason {
     Fidelity,
     /// It comes nearest to the fidelity.
     Nearest,
-    /// The fewest points with a quality within one standard error of the best.
+    /// The simplest whose quality cannot be told from the best of those that hold the fidelity.
     Quality,
+    /// The same, where none can be told from the best: the labels do not decide …
+    Same,
+    /// … since there are too few rows to tell.
+    TooFewRows,
+    /// It does not hold the fidelity, and is better than all that do by more than chance.
+    Better,
     /// The next best quality.
     Next,
 }
 
 /// The candidates, best first, each with why it would be taken if those before it are not.
 ///
-/// With a label the smallest within one standard error of the best quality; without, the smallest that holds the fidelity. A
-/// fidelity that the user `asked` for is held in any case, if anything holds it. Of equal size the better goes first, of equals the
+/// Without a label the smallest that holds the fidelity. With one, the simplest of those that hold it and cannot be
+/// told from the best of them; unless the best of the others is better by more than chance, and the user did not ask
+/// for the fidelity (`asked`): then the simplest of all that cannot be told from that one. The simplest is the first
+/// method among sizes that are alike, and otherwise the smallest; of equals the higher fidelity goes first, then the
 /// last.
 pub fn ranked(candidates: &[Candidate], fidelity: f64, asked: bool) -> Vec<(usize, Reason)> {
-    let holds = |i: &usize| candidates[*i].fidelity >= fidelity;
     let all: Vec<usize> = (0..candidates.len()).collect();
-    let some_hold = all.iter().any(holds);
-    let allowed: Vec<usize> = all.iter().copied().filter(|i| !asked || !some_hold || holds(i)).collect();
-    let quality = |i: usize| candidates[i].quality;
-    let best = allowed.iter().filter_map(|&i| quality(i)).max_by(|a, b| a.0.total_cmp(&b.0));
-    let points = |i: usize| candidates[i].points;
-    if let Some((best, error)) = best {
-        let good = |i: &usize| quality(*i).is_some_and(|(value, _)| value >= best - error);
-        let value = |i: usize| quality(i).map_or(f64::NEG_INFINITY, |q| q.0);
-        return order(&allowed, good, points, value, [Reason::Quality, Reason::Next]);
+    let (judged, mute): (Vec<usize>, Vec<usize>) =
+        all.iter().partition(|&&i| quality(candidates[i].evidence).is_some());
+    let (holding, below): (Vec<usize>, Vec<usize>) = judged.iter().partition(|&&i| candidates[i].fidelity >= fidelity);
+    let Some(best) = best_of(candidates, &judged) else {
+        return without_labels(candidates, &all, fidelity);
+    };
+    let within = |best: usize, among: &[usize]| -> Vec<usize> {
+        among.iter().copied().filter(|&i| !is_better(candidates, best, i)).collect()
+    };
+    let mut order = Vec::new();
+    let mut add = |mut some: Vec<usize>, reason: Reason, simplest: bool| {
+        some.retain(|i| order.iter().all(|(other, _)| other != i));
+        let value = |i: usize| quality(candidates[i].evidence).map_or(0.0, |quality| quality.value);
+        if simplest {
+            simplest_first(candidates, &mut some);
+        } else {
+            some.sort_by(|a, b| value(*b).total_cmp(&value(*a)).then(b.cmp(a)));
+        }
+        order.extend(some.into_iter().map(|i| (i, reason)));
+    };
+    match best_of(candidates, &holding) {
+        Some(first) if asked || !is_better(candidates, best, first) => {
+            let good = within(first, &holding);
+            let reason = reason_of(candidates, first, good.len() == holding.len() && holding.len() > 1);
+            add(good, reason, true);
+            add(holding, Reason::Next, false);
+            if !asked {
+                add(below, Reason::Next, false);
+            }
+        }
+        Some(_) => add(within(best, &judged), Reason::Better, true),
+        None => add(within(best, &judged), Reason::Quality, true),
     }
-    order(&all, holds, points, |i| candidates[i].fidelity, [Reason::Fidelity, Reason::Nearest])
+    add(judged, Reason::Next, false);
+    add(mute, Reason::Next, true);
+    order
 }
 
-/// Those that are `good` by size, then by value; after them the others by value.
-fn order(
-    among: &[usize],
-    good: impl Fn(&usize) -> bool,
-    points: impl Fn(usize) -> usize,
-    value: impl Fn(usize) -> f64,
-    reasons: [Reason; 2],
-) -> Vec<(usize, Reason)> {
-    let (mut first, mut rest): (Vec<usize>, Vec<usize>) = among.iter().partition(|i| good(i));
-    let by_value = |a: &usize, b: &usize| value(*b).total_cmp(&value(*a)).then(b.cmp(a));
-    first.sort_by(|a, b| points(*a).cmp(&points(*b)).then_with(|| by_value(a, b)));
-    rest.sort_by(by_value);
+fn reason_of(candidates: &[Candidate], best: usize, all_alike: bool) -> Reason {
+    let error = quality(candidates[best].evidence).map_or(0.0, |quality| quality.error);
+    match (all_alike, error > FINE) {
+        (false, _) => Reason::Quality,
+        (true, false) => Reason::Same,
+        (true, true) => Reason::TooFewRows,
+    }
+}
+
+/// The best quality.
+fn best_of(candidates: &[Candidate], among: &[usize]) -> Option<usize> {
+    let value = |i: &usize| quality(candidates[*i].evidence).map_or(f64::NEG_INFINITY, |quality| quality.value);
+    among.iter().copied().max_by(|a, b| value(a).total_cmp(&value(b)))
+}
+
+/// Whether a is better than b by more than chance, and by more than the standard error of its own quality: rows that
+/// both are judged on tell fits apart that other rows would order otherwise (the one-standard-error rule of Breiman,
+/// Friedman, Olshen & Stone 1984).
+fn is_better(candidates: &[Candidate], a: usize, b: usize) -> bool {
+    let (one, other) = (candidates[a].evidence, candidates[b].evidence);
+    let error = quality(one).map_or(f64::INFINITY, |quality| quality.error);
+    difference(one, other).is_some_and(|by| by.value > (TOLD_APART * by.error).max(error))
+}
+
+fn simplest_first(candidates: &[Candidate], some: &mut [usize]) {
+    let fewest = some.iter().map(|&i| candidates[i].points).min().unwrap_or(0);
+    let key = |i: usize| {
+        let alike = candidates[i].points as f64 <= ALIKE * fewest as f64;
+        (!alike, if alike { candidates[i].place } else { 0 })
+    };
+    some.sort_by(|a, b| key(*a).cmp(&key(*b)).then(smaller(candidates, *a, *b)));
+}
+
+fn smaller(candidates: &[Candidate], a: usize, b: usize) -> std::cmp::Ordering {
+    let (one, other) = (candidates[a], candidates[b]);
+    one.points.cmp(&other.points).then(other.fidelity.total_cmp(&one.fidelity)).then(b.cmp(&a))
+}
+
+fn without_labels(candidates: &[Candidate], all: &[usize], fidelity: f64) -> Vec<(usize, Reason)> {
+    let (mut first, mut rest): (Vec<usize>, Vec<usize>) =
+        all.iter().partition(|&&i| candidates[i].fidelity >= fidelity);
+    first.sort_by(|a, b| smaller(candidates, *a, *b));
+    rest.sort_by(|a, b| candidates[*b].fidelity.total_cmp(&candidates[*a].fidelity).then(b.cmp(a)));
     let with = |reason: Reason| move |i: usize| (i, reason);
-    first.into_iter().map(with(reasons[0])).chain(rest.into_iter().map(with(reasons[1]))).collect()
+    first.into_iter().map(with(Reason::Fidelity)).chain(rest.into_iter().map(with(Reason::Nearest))).collect()
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
 
-    fn candidate(points: usize, fidelity: f64, quality: Option<(f64, f64)>) -> Candidate {
-        Candidate { points, fidelity, quality }
-    }
-
     #[test]
     fn the_smallest_that_holds_the_fidelity() {
         use Reason::{Fidelity, Nearest};
-        let all = [(50, 0.99), (12, 0.951), (10, 0.93), (12, 0.96)]
-            .map(|(points, fidelity)| candidate(points, fidelity, None));
+        let all = [(50, 0.99), (12, 0.951), (10, 0.93), (12, 0.96)].map(|(points, fidelity)| Candidate {
+            points,
+            place: 0,
+            fidelity,
+            evidence: &[],
+        });
         assert_eq!(ranked(&all, 0.95, false), [(3, Fidelity), (1, Fidelity), (0, Fidelity), (2, Nearest)]);
         assert_eq!(ranked(&all, 0.999, false), [0, 3, 1, 2].map(|i| (i, Nearest)));
         assert_eq!(ranked(&[all[0], all[0]], 0.9, false)[0].0, 1, "exact comes first in the table");
     }
 
+    /// Evidence of a model that is wrong on `wrong` of n rows, the first ones after `from`.
+    fn evidence(n: usize, wrong: std::ops::Range<usize>) -> [Evidence; 1] {
+        [Evidence::of_classes(0, (0..n).map(|i| !wrong.contains(&i)).collect())]
+    }
+
+    fn rank(all: &[(usize, f64, [Evidence; 1])], asked: bool) -> Vec<(usize, Reason)> {
+        let candidates: Vec<Candidate> = all
+            .iter()
+            .map(|(points, fidelity, evidence)| Candidate { points: *points, place: 0, fidelity: *fidelity, evidence })
+            .collect();
+        ranked(&candidates, 0.95, asked)
+    }
+
     #[test]
-    fn with_a_label_the_smallest_that_is_about_as_good_as_the_best() {
-        use Reason::{Next, Quality};
-        let good = |points, fidelity, value| candidate(points, fidelity, Some((value, 0.01)));
-        let all = [good(100, 0.99, 0.95), good(20, 0.9, 0.945), good(10, 0.8, 0.93)];
-        assert_eq!(ranked(&all, 0.95, false), [(1, Quality), (0, Quality), (2, Next)]);
-        assert_eq!(ranked(&all, 0.95, true), [(0, Quality)], "a fidelity asked for is held");
+    fn with_a_label_the_smallest_that_cannot_be_told_from_the_best() {
+        let all = [
+            (100, 0.99, evidence(1000, 0..50)),
+            (20, 0.96, evidence(1000, 0..52)),
+            (12, 0.95, evidence(1000, 0..90)),
+            (5, 0.6, evidence(1000, 0..51)),
+        ];
+        let order = rank(&all, false);
+        assert_eq!(order[..2], [(1, Reason::Quality), (0, Reason::Quality)], "a small model below the floor is none");
+        assert_eq!(order[2], (2, Reason::Next));
+        assert_eq!(order.len(), 4);
+    }
+
+    #[test]
+    fn a_difference_within_the_error_of_the_best_is_a_tie() {
+        // The larger model is right on the same rows and on six more: twice the paired error, half of its own.
+        let all = |more: usize| [(100, 0.99, evidence(1000, 0..200)), (10, 0.96, evidence(1000, 0..200 + more))];
+        assert_eq!(rank(&all(6), false)[0].0, 1);
+        assert_eq!(rank(&all(20), false)[0].0, 0);
+    }
+
+    #[test]
+    fn of_models_alike_in_size_the_first_method_is_the_simplest() {
+        let evidence = evidence(1000, 0..50);
+        let order = |sizes: [usize; 3]| -> Vec<usize> {
+            let candidate =
+                |place: usize| Candidate { points: sizes[place], place, fidelity: 0.96, evidence: &evidence };
+            let order = ranked(&[candidate(2), candidate(1), candidate(0)], 0.95, false);
+            order.into_iter().map(|(i, _)| 2 - i).collect()
+        };
+        assert_eq!(order([12, 11, 10]), [0, 1, 2], "whoever is smaller by a few points with this seed");
+        assert_eq!(order([16, 11, 10]), [1, 2, 0], "a model that is larger by more than half is not as simple");
+    }
+
+    #[test]
+    fn where_labels_do_not_decide_size_does_and_it_is_said() {
+        let alike =
+            |n: usize| [(100, 0.99, evidence(n, 0..3)), (12, 0.96, evidence(n, 1..5)), (20, 0.97, evidence(n, 0..4))];
+        assert_eq!(rank(&alike(40), false)[0], (1, Reason::TooFewRows));
+        assert_eq!(rank(&alike(4000), false)[0], (1, Reason::Same));
+    }
+
+    #[test]
+    fn a_model_below_the_floor_is_taken_only_where_it_is_better_by_more_than_chance() {
+        let all = |wrong: usize| {
+            [
+                (100, 0.99, evidence(1000, 0..200)),
+                (9, 0.4, evidence(1000, 0..wrong)),
+                (30, 0.4, evidence(1000, 0..wrong)),
+            ]
+        };
+        assert_eq!(rank(&all(100), false)[0], (1, Reason::Better));
+        assert_eq!(rank(&all(100), true)[0].0, 0, "a fidelity asked for is held");
+        assert_eq!(rank(&all(198), false)[0].0, 0);
+        let none = [(9, 0.4, evidence(1000, 0..10)), (30, 0.5, evidence(1000, 0..9))];
+        assert_eq!(rank(&none, true)[0], (0, Reason::Quality), "unless nothing holds it");
     }
 }

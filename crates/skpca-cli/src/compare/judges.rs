@@ -1,12 +1,14 @@
 //! What rows that no fit saw say of a model.
 
-use std::time::{Duration, Instant};
+use std::time::Instant;
 
-use skpca::{Model, Points, Precision, format};
+use skpca::{Model, Points, Precision};
 
-use super::quality::{self, Sample};
+use super::baselines::{self, Baseline};
+use super::evidence::{Estimate, Evidence, quality};
+use super::quality::{Sample, linear, nearest};
 use super::split::Split;
-use super::{Accuracy, Case, Cell, Data, Judged};
+use super::{Data, Plan};
 use crate::failure::Failure;
 use crate::random::{Stream, random};
 
@@ -20,15 +22,70 @@ const RARE: f64 = 0.1;
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Measure {
     Nothing,
-    /// To tell a rare class by its scores.
+    /// To tell a rare class, or all but the normal one, by its scores.
     Novelty,
     /// To tell classes by its features.
     Accuracy,
 }
 
-/// Rows that judge models, and rows that classifiers learn from.
+/// What rows that no fit saw say, split by split.
+#[derive(Clone, Debug, Default)]
+pub struct Judged {
+    /// Shares of their variance that are captured.
+    pub captured: Vec<f64>,
+    /// How well scores tell novel rows.
+    pub novelty: Vec<Evidence>,
+    /// Whether the nearest neighbour is of the same class.
+    pub nearest: Vec<Evidence>,
+    /// Whether a linear classifier is right.
+    pub linear: Vec<Evidence>,
+}
+
+impl Judged {
+    pub fn captured(&self) -> Option<f64> {
+        (!self.captured.is_empty()).then(|| self.captured.iter().sum::<f64>() / self.captured.len() as f64)
+    }
+
+    pub fn auroc(&self) -> Option<Estimate> {
+        quality(&self.novelty)
+    }
+
+    /// The better classifier of the two.
+    pub fn accuracy(&self) -> Option<Estimate> {
+        quality(self.better())
+    }
+
+    /// Whether the linear classifier is the better one.
+    pub fn linear_is_better(&self) -> bool {
+        quality(&self.linear).map(|q| q.value) > quality(&self.nearest).map(|q| q.value)
+    }
+
+    fn better(&self) -> &[Evidence] {
+        if self.linear_is_better() { &self.linear } else { &self.nearest }
+    }
+
+    /// What counts for a measure.
+    pub fn evidence(&self, measure: Measure) -> &[Evidence] {
+        match measure {
+            Measure::Nothing => &[],
+            Measure::Novelty => &self.novelty,
+            Measure::Accuracy => self.better(),
+        }
+    }
+
+    /// Adds what another split says.
+    pub fn add(&mut self, other: Judged) {
+        self.captured.extend(other.captured);
+        self.novelty.extend(other.novelty);
+        self.nearest.extend(other.nearest);
+        self.linear.extend(other.linear);
+    }
+}
+
+/// Rows of one split that judge models, and rows that classifiers learn from.
 pub struct Judges<'a> {
     data: &'a Data,
+    split: usize,
     /// Rows that judge, none if there are none.
     points: Option<Points<'a>>,
     classes: Vec<usize>,
@@ -40,7 +97,8 @@ pub struct Judges<'a> {
 }
 
 impl<'a> Judges<'a> {
-    pub fn new(data: &'a Data, split: &Split, seed: u64) -> Judges<'a> {
+    /// The judges of split number `number`.
+    pub fn new(data: &'a Data, number: usize, split: &Split, seed: u64) -> Judges<'a> {
         let class = |rows: &[usize]| -> Vec<usize> {
             data.classes.as_ref().map_or(Vec::new(), |classes| rows.iter().map(|&row| classes.of[row]).collect())
         };
@@ -55,7 +113,8 @@ impl<'a> Judges<'a> {
         let known = random.sample(split.fitted.len(), NEIGHBOURS);
         let known: Vec<usize> = known.iter().map(|&i| split.fitted[i]).collect();
         let seekers = random.sample(points.as_ref().map_or(0, Points::n), SEEKERS);
-        Judges { data, points, classes, known_classes: class(&known), known: data.points.select(&known), seekers }
+        let (known_classes, known) = (class(&known), data.points.select(&known));
+        Judges { data, split: number, points, classes, known, known_classes, seekers }
     }
 
     /// Rows that judge.
@@ -63,16 +122,8 @@ impl<'a> Judges<'a> {
         self.points.as_ref().map_or(0, Points::n)
     }
 
-    pub fn cell(&self, case: Case, model: Model, time: Duration) -> Result<Cell, Failure> {
-        let mut bytes = Vec::new();
-        format::write(&model, &mut bytes)?;
-        let judged = self.points.as_ref().map(|points| self.judged(&model, points)).transpose()?;
-        let (query, seconds) = (self.query(&model)?, time.as_secs_f64());
-        Ok(Cell { case, seconds, query, bytes: bytes.len(), judged, model })
-    }
-
     /// Time to score one row: the best of three passes, of one that takes long.
-    fn query(&self, model: &Model) -> Result<f64, Failure> {
+    pub fn query(&self, model: &Model) -> Result<f64, Failure> {
         let rows = self.points.as_ref().unwrap_or(&self.known);
         let mut best = f64::INFINITY;
         for _ in 0..3 {
@@ -86,51 +137,87 @@ impl<'a> Judges<'a> {
         Ok(best / rows.n() as f64)
     }
 
-    fn judged(&self, model: &Model, points: &Points) -> Result<Judged, Failure> {
-        let mut judged = Judged { captured: model.captured_share(points)?, auroc: None, classes: None };
-        let Some(classes) = &self.data.classes else { return Ok(judged) };
-        if classes.rarer().is_some() {
-            let novel: Vec<bool> = self.classes.iter().map(|&class| Some(class) == classes.rarer()).collect();
-            let area = quality::auroc(&model.score(points, Precision::Double)?, &novel);
-            judged.auroc = area.is_finite().then_some(area);
+    /// What the rows say of a model; nothing if there are none.
+    pub fn judged(&self, model: &Model) -> Result<Option<Judged>, Failure> {
+        let Some(points) = &self.points else { return Ok(None) };
+        let mut judged = Judged { captured: vec![model.captured_share(points)?], ..Judged::default() };
+        if let Some(novel) = self.novel() {
+            judged.novelty.extend(Evidence::of_scores(self.split, &model.score(points, Precision::Double)?, &novel));
         }
-        let seekers = points.select(&self.seekers);
+        if self.classifies() {
+            let known = model.transform(&self.known, Precision::Double)?;
+            let features = model.transform(&points.select(&self.seekers), Precision::Double)?;
+            self.classify(&mut judged, model.q(), &known, &features);
+        }
+        Ok(Some(judged))
+    }
+
+    /// What the rows say of what is not one of our models.
+    pub fn baselines(&self, plan: &Plan) -> Result<Vec<Baseline>, Failure> {
+        let Some(points) = &self.points else { return Ok(Vec::new()) };
+        let rows = baselines::Rows { known: &self.known, judges: points, seekers: points.select(&self.seekers) };
+        let mut found = Vec::new();
+        for kind in baselines::ALL {
+            let Some(view) = kind.view(&rows, &plan.base)? else { continue };
+            let mut judged = Judged::default();
+            if let (Some(novel), Some(scores)) = (self.novel(), &view.scores) {
+                judged.novelty.extend(Evidence::of_scores(self.split, scores, &novel));
+            }
+            if let Some((q, known, features)) = view.features.as_ref().filter(|_| self.classifies()) {
+                self.classify(&mut judged, *q, known, features);
+            }
+            if kind.is_majority() && self.classifies() {
+                let most = self.majority();
+                let right = self.seekers.iter().map(|&row| self.classes[row] == most).collect();
+                judged.nearest.push(Evidence::of_classes(self.split, right));
+            }
+            found.push(Baseline { name: kind.name, about: kind.about, judged });
+        }
+        found.retain(|baseline| !(baseline.judged.novelty.is_empty() && baseline.judged.nearest.is_empty()));
+        Ok(found)
+    }
+
+    fn classify(&self, judged: &mut Judged, columns: usize, known: &[f64], features: &[f64]) {
         let sought: Vec<usize> = self.seekers.iter().map(|&row| self.classes[row]).collect();
-        let known = model.transform(&self.known, Precision::Double)?;
-        let features = model.transform(&seekers, Precision::Double)?;
-        let train = Sample { features: &known, columns: model.q(), classes: &self.known_classes };
-        let test = Sample { features: &features, columns: model.q(), classes: &sought };
-        judged.classes = Some(Accuracy {
-            nearest: quality::nearest(&train, &test),
-            linear: quality::linear(&train, &test, classes.names.len()),
-        });
-        Ok(judged)
+        let classes = self.data.classes.as_ref().map_or(0, |classes| classes.names.len());
+        let train = Sample { features: known, columns, classes: &self.known_classes };
+        let test = Sample { features, columns, classes: &sought };
+        judged.nearest.push(Evidence::of_classes(self.split, nearest(&train, &test)));
+        judged.linear.extend(linear(&train, &test, classes).map(|right| Evidence::of_classes(self.split, right)));
+    }
+
+    /// The most frequent class of the rows fitted.
+    fn majority(&self) -> usize {
+        let count = |class: usize| self.known_classes.iter().filter(|&&of| of == class).count();
+        let classes = self.data.classes.as_ref().map_or(0, |classes| classes.names.len());
+        (0..classes).max_by_key(|&class| (count(class), std::cmp::Reverse(class))).unwrap_or(0)
+    }
+
+    /// Whether classes of rows are to be told: not where only one of them was fitted.
+    fn classifies(&self) -> bool {
+        self.data.classes.as_ref().is_some_and(|classes| classes.normal.is_none())
+    }
+
+    /// Which of the rows that judge are novel, if that is known.
+    fn novel(&self) -> Option<Vec<bool>> {
+        let classes = self.data.classes.as_ref()?;
+        match (classes.normal, classes.rarer()) {
+            (Some(normal), _) => Some(self.classes.iter().map(|&class| class != normal).collect()),
+            (None, Some(rarer)) => Some(self.classes.iter().map(|&class| class == rarer).collect()),
+            (None, None) => None,
+        }
     }
 
     /// What the label asks for. A rare class of which no row judges cannot be told.
     pub fn measure(&self) -> Measure {
         let Some(classes) = self.data.classes.as_ref().filter(|_| self.count() > 0) else { return Measure::Nothing };
+        let mixed = self.novel().is_some_and(|novel| novel.contains(&true) && novel.contains(&false));
         let rare = |class: usize| classes.count(class) as f64 <= RARE * classes.of.len() as f64;
-        if classes.rarer().is_some_and(rare) && self.novel() > 0 { Measure::Novelty } else { Measure::Accuracy }
-    }
-
-    /// Rows that judge and are of the rarer class.
-    fn novel(&self) -> usize {
-        let rarer = self.data.classes.as_ref().and_then(super::Classes::rarer);
-        self.classes.iter().filter(|&&class| Some(class) == rarer).count()
-    }
-
-    /// The number that counts of a model, and its standard error.
-    pub fn quality(&self, judged: &Judged) -> Option<(f64, f64)> {
-        match self.measure() {
-            Measure::Nothing => None,
-            Measure::Novelty => {
-                judged.auroc.map(|area| (area, quality::auroc_error(area, self.novel(), self.count() - self.novel())))
-            }
-            Measure::Accuracy => judged.classes.as_ref().map(|classes| {
-                let best = classes.nearest.max(classes.linear);
-                (best, quality::share_error(best, self.seekers.len()))
-            }),
+        match (classes.normal.is_some(), classes.rarer().is_some_and(rare)) {
+            (true, _) if mixed => Measure::Novelty,
+            (true, _) => Measure::Nothing,
+            (false, true) if mixed => Measure::Novelty,
+            _ => Measure::Accuracy,
         }
     }
 }

@@ -1,19 +1,21 @@
 //! What `compare` says: a table, a sentence, a command line, and the same as JSON.
 
 use serde_json::{Map, Value, json};
-use skpca::{Fit, Level, Model, Scaling, Spec, Target, format};
+use skpca::{Model, Target, format};
 
-use super::choice::Reason;
-use super::judges::Measure;
-use super::{Accuracy, Case, Cell, Comparison, Recommended, Skipped};
-use crate::arguments::CompareArguments;
+use super::baselines::Baseline;
+use super::choice::{Reason, TOLD_APART};
+use super::evidence::{Estimate, difference, quality};
+use super::judges::{Judged, Measure};
+use super::{Case, Cell, Comparison, Recommended, Skipped};
 use crate::failure::Failure;
 use crate::inspect::counted;
 use crate::memory;
 use crate::terminal::{Screen, aligned, time};
 
-/// A column of the table: its heading, what it means, and what it says of a model.
+/// A column of the table: its heading, on the page and in text, what it means, and what it says of a model.
 pub struct Column {
+    pub title: &'static str,
     pub heading: &'static str,
     pub about: &'static str,
     pub text: fn(&Cell) -> String,
@@ -24,67 +26,84 @@ pub struct Column {
 /// All columns there can be.
 const COLUMNS: &[Column] = &[
     Column {
+        title: "Method",
         heading: "method",
         about: "how points are chosen",
         text: |cell| cell.case.method.to_string(),
         number: None,
     },
-    Column { heading: "asked for", about: "a size or a fidelity", text: |cell| cell.case.asked(), number: None },
     Column {
+        title: "Points kept",
         heading: "points",
-        about: "stored points, each a kernel value a query",
+        about: "stored points: a row that is scored costs one kernel value for each",
         text: |cell| cell.model.m().to_string(),
         number: Some(|cell| Some(cell.model.m() as f64)),
     },
     Column {
-        heading: "points per component",
-        about: "points that a component uses, on average",
-        text: |cell| format!("{:.1}", per_component(&cell.model)),
-        number: Some(|cell| Some(per_component(&cell.model))),
-    },
-    Column {
+        title: "Fidelity",
         heading: "fidelity",
         about: "captured variance, as a share of what exact kernel PCA captures",
         text: |cell| format!("{:.4}", cell.model.parts().fidelity),
         number: Some(|cell| Some(cell.model.parts().fidelity)),
     },
     Column {
-        heading: "held out",
-        about: "share of the variance of rows held out that is captured",
-        text: |cell| held_out(cell).map_or(String::new(), |share| format!("{share:.4}")),
-        number: Some(held_out),
-    },
-    Column {
+        title: "Novelty: AUROC",
         heading: "AUROC",
-        about: "how well the score tells the rarer class on rows held out",
-        text: |cell| auroc(cell).map_or(String::new(), |area| format!("{area:.4}")),
+        about: "how well the score tells novel rows from the others, on rows held out: 1 always, 0.5 not at all",
+        text: |cell| shown(auroc(cell)),
         number: Some(auroc),
     },
     Column {
+        title: "Nearest-neighbour accuracy",
         heading: "1-NN",
-        about: "accuracy of the nearest neighbour on rows held out (2,000 at most, among 4,000 fitted)",
-        text: |cell| accuracy(cell).map_or(String::new(), |a| format!("{:.4}", a.nearest)),
-        number: Some(|cell| accuracy(cell).map(|a| a.nearest)),
+        about: "share of rows held out (2,000 at most) whose nearest row among those fitted (4,000 at most) is of their class",
+        text: |cell| shown(nearest(cell)),
+        number: Some(nearest),
     },
     Column {
+        title: "Linear accuracy",
         heading: "linear",
-        about: "accuracy of a linear classifier (least squares), on the same rows",
-        text: |cell| accuracy(cell).map_or(String::new(), |a| format!("{:.4}", a.linear)),
-        number: Some(|cell| accuracy(cell).map(|a| a.linear)),
+        about: "share of the same rows that a linear classifier (least squares) gets right",
+        text: |cell| shown(linear(cell)),
+        number: Some(linear),
     },
     Column {
+        title: "Captured on new rows",
+        heading: "new rows",
+        about: "share of the variance of rows held out that is captured",
+        text: |cell| shown(held_out(cell)),
+        number: Some(held_out),
+    },
+    Column {
+        title: "Asked for",
+        heading: "asked for",
+        about: "a size or a fidelity",
+        text: |cell| cell.case.asked(),
+        number: None,
+    },
+    Column {
+        title: "Points per component",
+        heading: "per component",
+        about: "points that a component uses, on average",
+        text: |cell| format!("{:.1}", per_component(&cell.model)),
+        number: Some(|cell| Some(per_component(&cell.model))),
+    },
+    Column {
+        title: "Time to fit",
         heading: "fit",
         about: "time to fit, as if alone",
         text: |cell| time(cell.seconds),
         number: Some(|cell| Some(cell.seconds)),
     },
     Column {
-        heading: "query",
+        title: "Time per row",
+        heading: "per row",
         about: "time to score a row, many at once",
         text: |cell| time(cell.query),
         number: Some(|cell| Some(cell.query)),
     },
     Column {
+        title: "File size",
         heading: "file",
         about: "size of the model file",
         text: |cell| memory::text(cell.bytes),
@@ -92,16 +111,50 @@ const COLUMNS: &[Column] = &[
     },
 ];
 
+/// Four digits, or nothing.
+fn shown(share: Option<f64>) -> String {
+    share.map_or(String::new(), |share| format!("{share:.4}"))
+}
+
 fn held_out(cell: &Cell) -> Option<f64> {
-    cell.judged.as_ref().map(|judged| judged.captured)
+    cell.judged.as_ref()?.captured()
 }
 
 fn auroc(cell: &Cell) -> Option<f64> {
-    cell.judged.as_ref()?.auroc
+    cell.judged.as_ref()?.auroc().map(|area| area.value)
 }
 
-fn accuracy(cell: &Cell) -> Option<&Accuracy> {
-    cell.judged.as_ref()?.classes.as_ref()
+fn nearest(cell: &Cell) -> Option<f64> {
+    quality(&cell.judged.as_ref()?.nearest).map(|share| share.value)
+}
+
+fn linear(cell: &Cell) -> Option<f64> {
+    quality(&cell.judged.as_ref()?.linear).map(|share| share.value)
+}
+
+/// A column of the table of baselines: its heading, and what it says of one.
+pub type BaselineColumn = (&'static str, fn(&Judged) -> Option<Estimate>);
+
+/// The columns in which any baseline has something to say.
+pub fn baseline_columns(baselines: &[Baseline]) -> Vec<BaselineColumn> {
+    let all: [BaselineColumn; 3] = [
+        ("AUROC", |judged| judged.auroc()),
+        ("1-NN", |judged| quality(&judged.nearest)),
+        ("linear", |judged| quality(&judged.linear)),
+    ];
+    all.into_iter().filter(|(_, of)| baselines.iter().any(|baseline| of(&baseline.judged).is_some())).collect()
+}
+
+/// Baselines by name, and their numbers.
+pub fn baseline_rows(baselines: &[Baseline]) -> Vec<Vec<String>> {
+    let columns = baseline_columns(baselines);
+    let mut rows = vec![vec!["for comparison".to_string()]];
+    rows[0].extend(columns.iter().map(|(heading, _)| heading.to_string()));
+    rows.extend(baselines.iter().map(|baseline| {
+        let numbers = columns.iter().map(|(_, of)| shown(of(&baseline.judged).map(|estimate| estimate.value)));
+        std::iter::once(baseline.name.to_string()).chain(numbers).collect()
+    }));
+    rows
 }
 
 fn per_component(model: &Model) -> f64 {
@@ -122,6 +175,11 @@ pub fn print(screen: &mut Screen, comparison: &Comparison) -> Result<(), Failure
     if !comparison.cells.is_empty() {
         print_cells(screen, comparison)?;
     }
+    if !comparison.baselines.is_empty() {
+        screen.line("")?;
+        let lines = aligned(&baseline_rows(&comparison.baselines), 2);
+        lines.iter().try_for_each(|line| screen.line(&format!("  {line}")))?;
+    }
     if !comparison.skipped.is_empty() {
         screen.line("")?;
         screen.line("Not in the table:")?;
@@ -140,7 +198,7 @@ pub fn print(screen: &mut Screen, comparison: &Comparison) -> Result<(), Failure
     };
     screen.bold(&sentence(recommended))?;
     screen.line(&format!("  {}", comparison.call(recommended)))?;
-    Ok(screen.line(&format!("  {}", python(recommended)))?)
+    Ok(screen.line(&format!("  {}", comparison.python(recommended)))?)
 }
 
 /// Every model, the recommended one marked.
@@ -163,21 +221,67 @@ fn print_cells(screen: &mut Screen, comparison: &Comparison) -> Result<(), Failu
 /// What is said where no model can be recommended.
 pub const NOTHING: &str = "No model was fitted to all rows in time: raise --budget, or name other --methods.";
 
-/// What should be known of the models: which did not converge, and what the fit of the recommended one noted.
+/// What should be known of the models: which did not converge, what judged them, and what the recommended one lacks.
 pub fn notes(comparison: &Comparison) -> Vec<String> {
     let unsure = comparison.cells.iter().filter(|cell| !cell.model.parts().report.converged);
     let mut notes: Vec<String> =
         unsure.map(|cell| format!("{}, {}: the fit did not converge", cell.case.method, cell.case.asked())).collect();
     let judged = comparison.cells.iter().filter_map(|cell| cell.judged.as_ref());
-    let two = comparison.data.classes.as_ref().is_some_and(|classes| classes.names.len() == 2);
-    if two && judged.clone().count() > 0 && judged.clone().all(|judged| judged.auroc.is_none()) {
-        notes.push("no AUROC: the rows held out are all of one class".into());
+    let two = comparison.data.classes.as_ref().is_some_and(|c| c.names.len() == 2 || c.normal.is_some());
+    if two && judged.clone().count() > 0 && judged.clone().all(|judged| judged.novelty.is_empty()) {
+        notes.push("no AUROC: all rows held out are of one class".into());
     }
     if let Some(recommended) = &comparison.recommended {
-        notes
-            .extend(recommended.model.parts().report.notes.iter().map(|note| format!("the model recommended: {note}")));
+        let own = recommended.model.parts().report.notes.iter();
+        notes.extend(own.map(|note| format!("the recommended model: {note}")));
+        notes.extend(rough_scores(&recommended.model));
+        notes.extend(beside_baselines(comparison, recommended));
     }
     notes
+}
+
+/// Said where the error that scores may have is larger than the threshold they are held against.
+fn rough_scores(model: &Model) -> Option<String> {
+    let threshold = model.parts().scores.threshold;
+    let error = model.score_error(threshold);
+    (error > threshold).then(|| {
+        format!(
+            "scores of the recommended model are rough: each may be off by {error:.1e}, more than the threshold of {threshold:.1e}, \
+             because so few points cannot represent the mean of all rows; if scores matter, keep more points or ask for a \
+             higher fidelity"
+        )
+    })
+}
+
+/// Which baselines do better than the recommended model by more than chance, and whether it does better than none.
+fn beside_baselines(comparison: &Comparison, recommended: &Recommended) -> Vec<String> {
+    let cell = comparison.cells.iter().find(|cell| cell.case == recommended.case);
+    let Some(own) = cell.and_then(|cell| cell.judged.as_ref()) else { return Vec::new() };
+    let evidence = own.evidence(comparison.measure);
+    let Some(value) = quality(evidence).map(|quality| quality.value) else { return Vec::new() };
+    let what = word_of(comparison.measure);
+    let better = comparison.baselines.iter().filter_map(|baseline| {
+        let theirs = baseline.judged.evidence(comparison.measure);
+        let by = difference(theirs, evidence)?;
+        let remark = || format!("{} has the higher {what}: {:.4} against {value:.4}", baseline.name, value + by.value);
+        (by.value > TOLD_APART * by.error).then(remark)
+    });
+    let mut notes: Vec<String> = better.collect();
+    // The simplest baseline comes first.
+    let majority = comparison.baselines.first().filter(|_| comparison.measure == Measure::Accuracy);
+    let majority = majority.and_then(|first| difference(evidence, first.judged.evidence(comparison.measure)));
+    if majority.is_some_and(|by| by.value <= TOLD_APART * by.error) {
+        notes.push(
+            "the features of the recommended model classify no better than always naming the most frequent class"
+                .into(),
+        );
+    }
+    notes
+}
+
+/// What decides, in a word.
+pub fn word_of(measure: Measure) -> &'static str {
+    if measure == Measure::Novelty { "AUROC" } else { "accuracy" }
 }
 
 /// What is not in the table, and why; cases of one method and reason together.
@@ -195,7 +299,10 @@ pub fn about(comparison: &Comparison) -> String {
     let data = &comparison.data;
     let judged = match (comparison.judges, comparison.held_out.is_empty()) {
         (0, _) => "none held out".to_string(),
-        (count, true) => format!("{count} others judge"),
+        (count, true) => format!("judged on {count} others"),
+        (count, false) if comparison.splits > 1 => {
+            format!("{count} held out to judge, {} times in turn", comparison.splits)
+        }
         (count, false) => format!("{count} held out to judge"),
     };
     let (rows, columns) = (counted(data.points.n(), "row"), counted(data.points.d(), "column"));
@@ -209,18 +316,13 @@ pub fn sentence(recommended: &Recommended) -> String {
     format!("Recommended: {reason}. Fitted to all rows it keeps {points} with fidelity {fidelity:.6}.")
 }
 
-/// Why a cell is recommended; `best` is the best quality of all.
-pub(super) fn because(cell: &Cell, reason: Reason, measure: Measure, asked: f64, best: f64) -> String {
+/// Why the cell number `chosen` is recommended.
+pub(super) fn because(cells: &[Cell], chosen: usize, reason: Reason, measure: Measure, asked: f64) -> String {
+    let cell = &cells[chosen];
     let (method, m, fidelity) = (&cell.case.method, cell.model.m(), cell.model.parts().fidelity);
-    let told = match measure {
-        Measure::Novelty => format!("AUROC {:.4}, best {best:.4}", auroc(cell).unwrap_or(f64::NAN)),
-        _ => {
-            let (nearest, linear) = accuracy(cell).map_or((f64::NAN, f64::NAN), |a| (a.nearest, a.linear));
-            let (value, whose) = if linear > nearest { (linear, "linear") } else { (nearest, "1-NN") };
-            format!("{whose} accuracy {value:.4}, best of all {best:.4}")
-        }
-    };
-    let does = if measure == Measure::Novelty { "tells the rarer class" } else { "has features that classify" };
+    let evidence = quality_text(cells, cell, measure);
+    let holds = if fidelity >= asked { format!("reaches a fidelity of {asked} and ") } else { String::new() };
+    let does = if measure == Measure::Novelty { "detects novel rows" } else { "classifies" };
     match reason {
         Reason::Fidelity => format!("{method}, which needs the fewest points ({m}) for a fidelity of {asked}"),
         Reason::Nearest => {
@@ -228,106 +330,37 @@ pub(super) fn because(cell: &Cell, reason: Reason, measure: Measure, asked: f64,
         }
         Reason::Quality => {
             format!(
-                "{method}, the smallest model ({m} points) that {does} within one standard error of the best ({told})"
+                "{method} with {m} points, the simplest model that {holds}{does} as well as the best, up to chance ({evidence})"
             )
         }
-        Reason::Next => format!("{method} with {m} points ({told})"),
+        Reason::TooFewRows => format!(
+            "{method} with {m} points, the simplest model for a fidelity of {asked}; there are too few rows to tell \
+             which of the models that reach it {does} best ({evidence})"
+        ),
+        Reason::Same => format!(
+            "{method} with {m} points, the simplest model for a fidelity of {asked}; no model that reaches it {does} \
+             better by more than chance ({evidence})"
+        ),
+        Reason::Better => format!(
+            "{method} with {m} points, the simplest model that {does} as well as the best, up to chance ({evidence}), and \
+             better than every model that reaches a fidelity of {asked}; its own is {fidelity:.4}"
+        ),
+        Reason::Next => format!("{method} with {m} points ({evidence})"),
     }
 }
 
-/// A name that a shell takes as one word. No argument has a NUL, which no shell could take.
-fn quoted(text: &str) -> String {
-    shlex::Quoter::new().allow_nul(true).quote(text).map_or_else(|_| text.to_string(), String::from)
-}
-
-/// The call of `skpca fit` for a table.
-pub fn fit_of(table: &str) -> String {
-    let path = if table.starts_with('-') && table != "-" { format!("./{table}") } else { table.to_string() };
-    format!("skpca fit {}", quoted(&path))
-}
-
-/// The call of `skpca fit` that reads the same table in the same way.
-pub(super) fn command(arguments: &CompareArguments) -> String {
-    let (table, common) = (&arguments.table, &arguments.common);
-    let mut call = fit_of(&table.data);
-    let mut say = |flag: &str, value: String| {
-        let between = if value.starts_with('-') { "=" } else { " " };
-        call.push_str(&format!(" {flag}{between}{}", quoted(&value)));
+/// The quality of a cell, its standard error, and the best of all.
+fn quality_text(cells: &[Cell], cell: &Cell, measure: Measure) -> String {
+    let of = |cell: &Cell| quality(cell.judged.as_ref()?.evidence(measure));
+    let best = cells.iter().filter_map(of).map(|quality| quality.value).fold(f64::NEG_INFINITY, f64::max);
+    let Some(own) = of(cell) else { return "not judged".into() };
+    let linear = cell.judged.as_ref().is_some_and(Judged::linear_is_better);
+    let name = match (measure, linear) {
+        (Measure::Novelty, _) => "AUROC",
+        (_, true) => "linear accuracy",
+        (_, false) => "nearest-neighbour accuracy",
     };
-    if let Some(label) = &table.label {
-        say("--label", label.clone());
-    }
-    if !table.drop.is_empty() {
-        say("--drop", table.drop.join(","));
-    }
-    if common.kernel != Fit::default().kernel {
-        say("--kernel", common.kernel.to_string());
-    }
-    if let Some(q) = common.components {
-        say("-q", q.to_string());
-    }
-    if common.scale != Scaling::default() {
-        say("--scale", common.scale.name().to_string());
-    }
-    if common.quantile != Fit::default().quantile {
-        say("--quantile", common.quantile.to_string());
-    }
-    if common.instructions.level != Level::Auto {
-        say("--level", common.instructions.level.to_string());
-    }
-    if common.seed != 0 {
-        say("--seed", common.seed.to_string());
-    }
-    if table.no_header {
-        call.push_str(" --no-header");
-    }
-    call
-}
-
-/// A Python expression that fits the same model.
-pub fn python(recommended: &Recommended) -> String {
-    let parts = recommended.model.parts();
-    let mut arguments = Vec::new();
-    arguments.extend(recommended.fit.components.map(|q| q.to_string()));
-    let defaults = Fit::default();
-    if recommended.case.method != defaults.method {
-        arguments.push(format!("method={}", literal(&recommended.case.method)));
-    }
-    // The bandwidth as it was found, which a rule would find again; what was learned from labels is learned again.
-    let labelled = recommended.fit.labelled().unwrap_or(false);
-    let learned = skpca::kernel::entry(&recommended.fit.kernel).is_ok_and(|entry| entry.capabilities.labelled);
-    arguments.push(format!("kernel={}", literal(if learned { &recommended.fit.kernel } else { &parts.kernel })));
-    match recommended.case.target {
-        Some(Target::Support(m)) => arguments.push(format!("n_support={m}")),
-        Some(Target::Fidelity(f)) => arguments.push(format!("fidelity={f}")),
-        None => {}
-    }
-    arguments.push(format!("center={}, random_state={}", if parts.center { "True" } else { "False" }, parts.seed));
-    let labels = if labelled { "X, y" } else { "X" };
-    let scaler = match parts.columns.scaling {
-        Scaling::Standard => "StandardScaler(), ",
-        Scaling::Minmax => "MinMaxScaler(), ",
-        Scaling::None => "",
-    };
-    format!("make_pipeline({scaler}SparseKernelPCA({})).fit({labels})", arguments.join(", "))
-}
-
-/// As Python writes it: a name, or a dict.
-fn literal(spec: &Spec) -> String {
-    fn of(value: &Value) -> String {
-        match value {
-            Value::Null => "None".into(),
-            Value::Bool(true) => "True".into(),
-            Value::Bool(false) => "False".into(),
-            Value::Array(items) => format!("[{}]", items.iter().map(of).collect::<Vec<_>>().join(", ")),
-            Value::Object(map) => {
-                let items: Vec<String> = map.iter().map(|(key, value)| format!("{:?}: {}", key, of(value))).collect();
-                format!("{{{}}}", items.join(", "))
-            }
-            other => other.to_string(),
-        }
-    }
-    if spec == &Spec::new(&spec.name) { format!("{:?}", spec.name) } else { of(&spec.to_json()) }
+    format!("{name} {:.4} ± {:.4}, best of all {best:.4}", own.value, own.error)
 }
 
 /// `l21-50.skpca`, `greedy-fidelity-0.95.skpca`
@@ -341,24 +374,6 @@ pub(super) fn file_name(case: &Case) -> String {
 }
 
 impl Comparison {
-    /// The command line that makes the model recommended.
-    pub fn call(&self, recommended: &Recommended) -> String {
-        let target = match recommended.case.target {
-            None => String::new(),
-            Some(Target::Support(m)) => format!(" --support {m}"),
-            Some(Target::Fidelity(f)) => format!(" --fidelity {f}"),
-        };
-        let center = recommended.fit.center;
-        let usual = Fit { center: None, ..recommended.fit.clone() }.centered().ok();
-        let center = match center.filter(|_| center != usual) {
-            None => "",
-            Some(true) => " --center",
-            Some(false) => " --no-center",
-        };
-        let method = quoted(&recommended.case.method.to_string());
-        format!("{} --method {method}{target}{center} -o model.skpca", self.command)
-    }
-
     pub fn json(&self) -> Value {
         let data = &self.data;
         json!({
@@ -368,6 +383,8 @@ impl Comparison {
             "classes": data.classes.as_ref().map(|classes| &classes.names),
             "fitted": self.fitted,
             "judges": self.judges,
+            "splits": self.splits,
+            "baselines": self.baselines.iter().map(of_baseline).collect::<Vec<_>>(),
             "held_out": self.held_out,
             "fidelity": self.fidelity,
             "models": self.cells.iter().map(of_cell).collect::<Vec<_>>(),
@@ -380,7 +397,7 @@ impl Comparison {
                 map.insert("given".into(), recommended.case.method.to_json());
                 map.insert("reason".into(), json!(recommended.reason));
                 map.insert("command".into(), json!(self.call(recommended)));
-                map.insert("python".into(), json!(python(recommended)));
+                map.insert("python".into(), json!(self.python(recommended)));
                 map.insert("seconds".into(), json!(recommended.seconds));
                 map
             }),
@@ -396,6 +413,17 @@ fn of_target(target: Option<Target>) -> Value {
     }
 }
 
+fn of_baseline(baseline: &Baseline) -> Value {
+    let value = |estimate: Option<Estimate>| estimate.map(|estimate| estimate.value);
+    json!({
+        "name": baseline.name,
+        "about": baseline.about,
+        "auroc": value(baseline.judged.auroc()),
+        "nearest_accuracy": value(quality(&baseline.judged.nearest)),
+        "linear_accuracy": value(quality(&baseline.judged.linear)),
+    })
+}
+
 fn of_cell(cell: &Cell) -> Map<String, Value> {
     let mut map = format::describe(&cell.model);
     map.insert("asked".into(), of_target(cell.case.target));
@@ -405,28 +433,10 @@ fn of_cell(cell: &Cell) -> Map<String, Value> {
     map.insert("bytes".into(), json!(cell.bytes));
     map.insert("held_out_captured".into(), json!(held_out(cell)));
     map.insert("auroc".into(), json!(auroc(cell)));
-    map.insert("nearest_accuracy".into(), json!(accuracy(cell).map(|a| a.nearest)));
-    map.insert("linear_accuracy".into(), json!(accuracy(cell).map(|a| a.linear)));
+    map.insert("nearest_accuracy".into(), json!(nearest(cell)));
+    map.insert("linear_accuracy".into(), json!(linear(cell)));
+    let error = |estimate: fn(&Judged) -> Option<Estimate>| cell.judged.as_ref().and_then(estimate).map(|e| e.error);
+    map.insert("auroc_error".into(), json!(error(Judged::auroc)));
+    map.insert("accuracy_error".into(), json!(error(Judged::accuracy)));
     map
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn words_for_a_shell() {
-        assert_eq!(quoted("data/train.csv"), "data/train.csv");
-        assert_eq!(quoted("my data.csv"), "'my data.csv'");
-        for text in ["it's", "", "a$b`c`", "l21,fraction=0.2", "a\nb", "back\\slash", "*", "ü", "#x", "a!b"] {
-            assert_eq!(shlex::split(&quoted(text)).unwrap(), [text]);
-        }
-    }
-
-    #[test]
-    fn python_has_its_own_words() {
-        assert_eq!(literal(&Spec::new("greedy")), "\"greedy\"");
-        let spec = Spec::new("l21").with("refit", false).with("penalty", vec![0.5, 1.0]);
-        assert_eq!(literal(&spec), r#"{"name": "l21", "penalty": [0.5, 1.0], "refit": False}"#);
-    }
 }

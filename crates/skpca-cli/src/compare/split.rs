@@ -4,6 +4,8 @@ use crate::random::{Stream, random};
 
 /// Judges at most: enough for a standard error of half a percent.
 const MOST: usize = 10_000;
+/// Splits at most.
+const SPLITS: usize = 4;
 
 /// Numbers of rows, both increasing.
 pub struct Split {
@@ -11,20 +13,33 @@ pub struct Split {
     pub held_out: Vec<usize>,
 }
 
-/// Holds out a share of the rows, the same share of each class; a class keeps one row at least on the side that is fitted, and a fit two.
-pub fn split(n: usize, share: f64, classes: Option<&[usize]>, seed: u64) -> Split {
+/// Holds out a share of the rows, the same share of each class; again and again other rows, as far as they go. A class
+/// keeps one row at least on the side that is fitted, and a fit two. With a `normal` class only its rows are fitted.
+pub fn splits(n: usize, share: f64, classes: Option<&[usize]>, normal: Option<usize>, seed: u64) -> Vec<Split> {
     let share = share.min(MOST as f64 / n as f64);
     let mut groups = vec![Vec::new(); classes.map_or(1, |classes| classes.iter().max().map_or(0, |most| most + 1))];
     (0..n).for_each(|row| groups[classes.map_or(0, |classes| classes[row])].push(row));
+    let mut left = groups.clone();
     let mut random = random(seed, Stream::Split);
-    let mut judges = vec![false; n];
-    for group in &groups {
-        let count = (share * group.len() as f64).round() as usize;
-        let chosen = random.sample(group.len(), count.min(group.len().saturating_sub(1)));
-        chosen.iter().for_each(|&i| judges[group[i]] = true);
+    let is_fitted = |row: usize| normal.is_none_or(|normal| classes.is_none_or(|classes| classes[row] == normal));
+    let count = if share > 0.0 { ((1.0 / share) as usize).clamp(1, SPLITS) } else { 1 };
+    let mut split = || {
+        let mut judges = vec![false; n];
+        for (group, left) in groups.iter().zip(&mut left) {
+            let count = (share * group.len() as f64).round() as usize;
+            let most = if normal.is_some() && !is_fitted(group.first().copied().unwrap_or(0)) { 0 } else { 1 };
+            let chosen = random.sample(left.len(), count.min(group.len().saturating_sub(most)));
+            chosen.iter().for_each(|&i| judges[left[i]] = true);
+            left.retain(|&row| !judges[row]);
+        }
+        let (held_out, fitted): (Vec<usize>, Vec<usize>) = (0..n).partition(|&row| judges[row]);
+        Split { fitted: fitted.into_iter().filter(|&row| is_fitted(row)).collect(), held_out }
+    };
+    let splits: Vec<Split> = (0..count).map(|_| split()).filter(|split| !split.held_out.is_empty()).collect();
+    if splits.is_empty() || splits.iter().any(|split| split.fitted.len() < 2) {
+        return vec![Split { fitted: (0..n).filter(|&row| is_fitted(row)).collect(), held_out: Vec::new() }];
     }
-    let (held_out, fitted): (Vec<usize>, Vec<usize>) = (0..n).partition(|&row| judges[row]);
-    if fitted.len() < 2 { Split { fitted: (0..n).collect(), held_out: Vec::new() } } else { Split { fitted, held_out } }
+    splits
 }
 
 #[cfg(test)]
@@ -34,19 +49,38 @@ mod tests {
     #[test]
     fn every_row_is_on_one_side_and_classes_keep_their_shares() {
         let classes: Vec<usize> = (0..1000).map(|i| usize::from(i % 50 == 0)).collect();
-        let Split { fitted, held_out } = split(1000, 0.25, Some(&classes), 3);
-        let mut all = [fitted.clone(), held_out.clone()].concat();
-        all.sort_unstable();
-        assert_eq!(all, (0..1000).collect::<Vec<_>>());
-        assert_eq!(held_out.iter().filter(|&&row| classes[row] == 1).count(), 5);
-        assert_eq!(held_out.len(), 250);
-        assert_ne!(held_out, split(1000, 0.25, Some(&classes), 4).held_out, "the seed decides");
+        let all = splits(1000, 0.25, Some(&classes), None, 3);
+        assert_eq!(all.len(), 4);
+        for Split { fitted, held_out } in &all {
+            let mut both = [fitted.clone(), held_out.clone()].concat();
+            both.sort_unstable();
+            assert_eq!(both, (0..1000).collect::<Vec<_>>());
+            assert_eq!(held_out.iter().filter(|&&row| classes[row] == 1).count(), 5);
+            assert_eq!(held_out.len(), 250);
+        }
+        let mut judged: Vec<usize> = all.iter().flat_map(|split| split.held_out.clone()).collect();
+        judged.sort_unstable();
+        assert_eq!(judged, (0..1000).collect::<Vec<_>>(), "every row judges once");
+        assert_ne!(all[0].held_out, splits(1000, 0.25, Some(&classes), None, 4)[0].held_out, "the seed decides");
+    }
+
+    #[test]
+    fn only_normal_rows_are_fitted_and_all_kinds_judge() {
+        let classes: Vec<usize> = (0..100).map(|i| i % 3).collect();
+        for split in splits(100, 0.25, Some(&classes), Some(1), 0) {
+            assert!(split.fitted.iter().all(|&row| classes[row] == 1) && split.fitted.len() >= 24);
+            assert!((0..3).all(|class| split.held_out.iter().any(|&row| classes[row] == class)));
+        }
+        let all = splits(100, 0.0, Some(&classes), Some(1), 0);
+        assert!(all.len() == 1 && all[0].held_out.is_empty() && all[0].fitted.len() == 33);
     }
 
     #[test]
     fn rare_classes_stay_and_judges_are_few_enough() {
-        assert_eq!(split(3, 0.9, Some(&[0, 0, 1]), 0).fitted.len(), 2);
-        assert_eq!(split(100_000, 0.25, None, 0).held_out.len(), 10_000);
-        assert!(split(10, 0.0, None, 0).held_out.is_empty() && split(2, 0.5, None, 0).held_out.is_empty());
+        assert_eq!(splits(3, 0.9, Some(&[0, 0, 1]), None, 0)[0].fitted.len(), 2);
+        let large = splits(100_000, 0.25, None, None, 0);
+        assert!(large.len() == 4 && large.iter().all(|split| split.held_out.len() == 10_000));
+        assert!(splits(10, 0.0, None, None, 0)[0].held_out.is_empty());
+        assert!(splits(2, 0.5, None, None, 0)[0].held_out.is_empty());
     }
 }

@@ -3,11 +3,11 @@
 use std::time::{Duration, Instant};
 
 use skpca::method::{self, METHODS};
-use skpca::{Error, Fit, Labels, Model, Points, Spec, Study, Target};
+use skpca::{Error, Fit, Labels, Model, Points, Spec, Study, Target, format};
 
 use super::budget::{Budget, Deadline};
 use super::choice::{self, Candidate, Reason};
-use super::judges::Judges;
+use super::judges::{Judges, Measure};
 use super::{Case, Cell, Data, Plan, Recommended, Skipped, keeps_all_rows, report};
 use crate::failure::Failure;
 use crate::memory;
@@ -18,15 +18,20 @@ const EXACT_ROWS: usize = 20_000;
 /// How the reason of a fit that was stopped begins.
 const STOPPED: &str = "stopped after";
 
+/// What is fitted, and what it is judged by.
+pub struct Setting<'a> {
+    pub plan: &'a Plan,
+    pub study: &'a Study<'a>,
+    /// The rows that are fitted.
+    pub points: &'a Points<'a>,
+    pub judges: &'a Judges<'a>,
+    pub budget: &'a Budget,
+    pub bar: &'a Bar,
+}
+
 /// Fits, as far as they have come.
 pub struct Trials<'a> {
-    plan: &'a Plan,
-    study: &'a Study<'a>,
-    /// The rows that are fitted.
-    points: &'a Points<'a>,
-    judges: &'a Judges<'a>,
-    budget: &'a Budget,
-    bar: &'a Bar,
+    setting: Setting<'a>,
     cells: Vec<Cell>,
     skipped: Vec<Skipped>,
 }
@@ -35,15 +40,8 @@ pub struct Trials<'a> {
 type Outcome = Result<(Model, Duration), String>;
 
 impl<'a> Trials<'a> {
-    pub fn new(
-        plan: &'a Plan,
-        study: &'a Study<'a>,
-        points: &'a Points<'a>,
-        judges: &'a Judges<'a>,
-        budget: &'a Budget,
-        bar: &'a Bar,
-    ) -> Trials<'a> {
-        Trials { plan, study, points, judges, budget, bar, cells: Vec::new(), skipped: Vec::new() }
+    pub fn new(setting: Setting<'a>) -> Trials<'a> {
+        Trials { setting, cells: Vec::new(), skipped: Vec::new() }
     }
 
     /// Models and what is missing, in the order of the registry.
@@ -52,13 +50,15 @@ impl<'a> Trials<'a> {
         (self.cells, self.skipped)
     }
 
-    /// Tries every case. The next is always of the method that has taken least time so far, so that slow ones do not keep others
-    /// from theirs; methods that have one size come last, exact kernel PCA, the slowest with many rows, last of all.
+    /// Tries every case. The next is always of the method that has taken least time so far, so that slow ones do not
+    /// keep others from theirs; the default is the first of all, methods that have one size come last, exact kernel
+    /// PCA, the slowest with many rows, last of all.
     pub fn run(&mut self) -> Result<(), Failure> {
         let own = |method: &&Spec| method::entry(method).is_ok_and(|entry| entry.fixes_size(method));
-        let (mut single, sparse): (Vec<&Spec>, Vec<&Spec>) = self.plan.methods.iter().partition(own);
+        let (mut single, mut sparse): (Vec<&Spec>, Vec<&Spec>) = self.setting.plan.methods.iter().partition(own);
+        sparse.sort_by_key(|method| method.name != Fit::default().method.name);
         single.sort_by_key(|method| keeps_all_rows(method));
-        let targets = self.plan.targets(self.points.n());
+        let targets = self.setting.plan.targets(self.setting.points.n());
         let mut queues: Vec<(f64, &Spec, std::vec::IntoIter<Target>)> =
             sparse.into_iter().map(|method| (0.0, method, targets.clone().into_iter())).collect();
         while let Some(least) = (0..queues.len()).min_by(|&a, &b| queues[a].0.total_cmp(&queues[b].0)) {
@@ -78,22 +78,57 @@ impl<'a> Trials<'a> {
     /// Tries a case; returns the seconds it took.
     fn attempt(&mut self, case: Case) -> Result<f64, Failure> {
         let number = self.cells.len() + self.skipped.len() + 1;
-        self.bar.of(format!("fit {number}: {}, {}: ", case.method, case.asked()));
+        self.setting.bar.of(format!("fit {number}: {}, {}: ", case.method, case.asked()));
         let start = Instant::now();
         match self.fitted(&case)? {
             Ok((mut model, time)) => {
-                model.ignore(self.plan.ignored.clone());
-                self.cells.push(self.judges.cell(case, model, time)?);
+                self.setting.plan.keep_columns(&mut model)?;
+                self.cells.push(self.cell(case, model, time)?);
             }
             Err(why) => self.skipped.push(Skipped { case, why }),
         }
         Ok(start.elapsed().as_secs_f64())
     }
 
+    fn cell(&self, case: Case, model: Model, time: Duration) -> Result<Cell, Failure> {
+        let mut bytes = Vec::new();
+        format::write(&model, &mut bytes)?;
+        let judges = self.setting.judges;
+        let (query, judged) = (judges.query(&model)?, judges.judged(&model)?);
+        Ok(Cell { case, seconds: time.as_secs_f64(), query, bytes: bytes.len(), judged, model })
+    }
+
+    /// Fits what is there to other rows, which others judge: the fastest first, as long as there is time. Returns how
+    /// many models there was time for.
+    pub fn repeat(&mut self, study: &Study, judges: &Judges) -> Result<usize, Failure> {
+        let mut order: Vec<usize> = (0..self.cells.len()).collect();
+        order.sort_by(|&a, &b| self.cells[a].seconds.total_cmp(&self.cells[b].seconds));
+        let mut done = 0;
+        for i in order {
+            let Case { method, target } = self.cells[i].case.clone();
+            let Some(at) = self.setting.budget.for_repeat() else { break };
+            self.setting.bar.of(format!("other rows held out: {method}, {}: ", self.cells[i].case.asked()));
+            let model = match study.fit(&method, target, &Deadline { bar: self.setting.bar, at }) {
+                Ok((model, _)) => model,
+                Err(Error::Interrupted) => continue,
+                // What these rows cannot give, those of the first split could.
+                Err(error) => {
+                    reason_to_skip(error)?;
+                    continue;
+                }
+            };
+            if let (Some(judged), Some(more)) = (&mut self.cells[i].judged, judges.judged(&model)?) {
+                judged.add(more);
+                done += 1;
+            }
+        }
+        Ok(done)
+    }
+
     /// An error only where no case could do better.
     fn fitted(&self, case: &Case) -> Result<Outcome, Failure> {
-        let (n, d) = (self.points.n(), self.points.d());
-        if case.keeps_all_rows() && n > EXACT_ROWS && !self.plan.named {
+        let (n, d) = (self.setting.points.n(), self.setting.points.d());
+        if case.keeps_all_rows() && n > EXACT_ROWS && !self.setting.plan.named {
             let method = &case.method;
             return Ok(Err(format!("it keeps every row: above {EXACT_ROWS} rows only with --methods {method}")));
         }
@@ -108,58 +143,55 @@ impl<'a> Trials<'a> {
         if self.skipped.iter().any(|s| smaller(s) && s.why.starts_with(STOPPED)) {
             return Ok(Err("a smaller one took too long".into()));
         }
-        let Some(at) = self.budget.of_one(self.cells.is_empty()) else {
+        let Some(at) = self.setting.budget.for_fit(self.cells.is_empty()) else {
             return Ok(Err("no time left: raise --budget".into()));
         };
         let start = Instant::now();
-        match self.study.fit(&case.method, case.target, &Deadline { bar: self.bar, at }) {
+        match self.setting.study.fit(&case.method, case.target, &Deadline { bar: self.setting.bar, at }) {
             Ok(fitted) => Ok(Ok(fitted)),
             Err(Error::Interrupted) => {
                 let (took, share) = (start.elapsed().as_secs_f64(), at.duration_since(start).as_secs_f64());
                 Ok(Err(format!("{STOPPED} {took:.1} s; its share of the budget was {share:.1} s")))
             }
-            Err(error) => of_one(error).map(Err),
+            Err(error) => reason_to_skip(error).map(Err),
         }
     }
 
     fn fit(&self, case: &Case) -> Fit {
-        Fit { method: case.method.clone(), target: case.target, ..self.plan.base.clone() }
+        Fit { method: case.method.clone(), target: case.target, ..self.setting.plan.base.clone() }
     }
 
-    /// The best cell whose fit to all rows ends in time and holds what it is recommended for; `whole` if all rows were fitted.
+    /// The best cell whose fit to all rows ends in time and holds what it is recommended for; `whole` if all rows were
+    /// fitted.
     pub fn recommend(&self, data: &Data, whole: bool) -> Result<Option<Recommended>, Failure> {
-        self.bar.of("the model recommended: ".into());
-        let candidate = |cell: &Cell| Candidate {
-            points: cell.model.m(),
-            fidelity: cell.model.parts().fidelity,
-            quality: cell.judged.as_ref().and_then(|judged| self.judges.quality(judged)),
-        };
-        let candidates: Vec<Candidate> = self.cells.iter().map(candidate).collect();
-        let best = candidates.iter().filter_map(|c| c.quality).map(|q| q.0).fold(f64::NEG_INFINITY, f64::max);
+        let Setting { plan, judges, bar, .. } = &self.setting;
+        bar.of("the recommended model: ".into());
+        let measure = judges.measure();
+        let candidates: Vec<Candidate> = self.cells.iter().map(|cell| candidate(cell, measure)).collect();
         let mut late = 0;
-        for (i, reason) in choice::ranked(&candidates, self.plan.fidelity, self.plan.asked) {
+        for (i, reason) in choice::ranked(&candidates, plan.fidelity, plan.asked) {
             let cell = &self.cells[i];
             let case = cell.case.clone();
             let (fit, start) = (self.fit(&case), Instant::now());
-            let model = match whole {
-                true => Model::new(cell.model.parts().clone())?,
-                false => match self.again(&fit, data, cell.seconds)? {
-                    Some(model) => model,
-                    None => {
-                        late += 1;
-                        continue;
-                    }
-                },
+            let model = if whole {
+                Model::new(cell.model.parts().clone())?
+            } else if let Some(model) = self.again(&fit, data, cell.seconds)? {
+                model
+            } else {
+                late += 1;
+                continue;
             };
-            if reason == Reason::Fidelity && model.parts().fidelity < self.plan.fidelity {
+            let promised = matches!(reason, Reason::Fidelity | Reason::Quality | Reason::Same | Reason::TooFewRows)
+                && cell.model.parts().fidelity >= plan.fidelity;
+            if promised && model.parts().fidelity < plan.fidelity {
                 continue;
             }
             let seconds = if whole { cell.seconds } else { start.elapsed().as_secs_f64() };
-            let mut because = report::because(cell, reason, self.judges.measure(), self.plan.fidelity, best);
+            let mut because = report::because(&self.cells, i, reason, measure, plan.fidelity);
             if late > 0 {
-                because.push_str(&format!("; {late} that came before it could not be fitted to all rows in time"));
+                because.push_str(&format!("; {late} ranked before it could not be fitted to all rows in time"));
             }
-            return Ok(Some(Recommended { case, fit, model, seconds, reason: because }));
+            return Ok(Some(Recommended { case, fit, model, seconds, reason: because, measure }));
         }
         Ok(None)
     }
@@ -167,29 +199,47 @@ impl<'a> Trials<'a> {
     /// A fit to all rows, in half of the time that is left; nothing if that is not enough.
     fn again(&self, fit: &Fit, data: &Data, seconds: f64) -> Result<Option<Model>, Failure> {
         let now = Instant::now();
-        let left = self.budget.end().saturating_duration_since(now);
+        let left = self.setting.budget.end().saturating_duration_since(now);
         // Some fits take time that grows with the square of the rows, most less: those that may end are tried.
         if seconds > left.as_secs_f64() {
             return Ok(None);
         }
-        let deadline = Deadline { bar: self.bar, at: now + left / 2 };
+        let deadline = Deadline { bar: self.setting.bar, at: now + left / 2 };
+        let normal = data.normal_rows();
+        let points = normal.as_deref().map(|rows| data.points.select(rows));
+        let points = points.as_ref().unwrap_or(&data.points);
         let fitted = match data.classes.as_ref().filter(|_| fit.labelled().unwrap_or(false)) {
-            Some(classes) => fit.run_labelled(&data.points, &Labels::new(&classes.of)?, data.names.clone(), &deadline),
-            None => fit.run(&data.points, data.names.clone(), &deadline),
+            Some(classes) => fit.run_labelled(points, &Labels::new(&classes.of)?, data.names.clone(), &deadline),
+            None => fit.run(points, data.names.clone(), &deadline),
         };
         match fitted {
             Ok(mut model) => {
-                model.ignore(self.plan.ignored.clone());
+                self.setting.plan.keep_columns(&mut model)?;
                 Ok(Some(model))
             }
             Err(Error::Interrupted) => Ok(None),
-            Err(error) => of_one(error).map(|_| None),
+            Err(error) => reason_to_skip(error).map(|_| None),
         }
     }
 }
 
+fn candidate(cell: &Cell, measure: Measure) -> Candidate<'_> {
+    Candidate {
+        points: cell.model.m(),
+        place: simplicity(&cell.case.method),
+        fidelity: cell.model.parts().fidelity,
+        evidence: cell.judged.as_ref().map_or(&[], |judged| judged.evidence(measure)),
+    }
+}
+
+/// The default first, others in the order of the registry.
+fn simplicity(method: &Spec) -> usize {
+    let place = METHODS.iter().position(|entry| entry.name == method.name);
+    if method.name == Fit::default().method.name { 0 } else { place.map_or(METHODS.len() + 1, |place| place + 1) }
+}
+
 /// What one method cannot do, others can; what is wrong with the data, all would say.
-fn of_one(error: Error) -> Result<String, Failure> {
+fn reason_to_skip(error: Error) -> Result<String, Failure> {
     match error {
         Error::Parameter { .. } | Error::NoVariance { .. } | Error::Numerical { .. } => Ok(error.to_string()),
         _ => Err(error.into()),

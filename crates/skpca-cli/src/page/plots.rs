@@ -4,7 +4,9 @@ use skpca::{Model, Points, Precision};
 
 use super::contour::{Grid, steps};
 use super::svg::{Axis, Plot, apart, colour, short};
-use crate::compare::{Cell, Comparison};
+use crate::compare::evidence::{self, Estimate};
+use crate::compare::judges::{Judged, Measure};
+use crate::compare::{Cell, Comparison, report};
 use crate::failure::Failure;
 use crate::inspect::counted;
 use crate::random::{Stream, random};
@@ -41,7 +43,7 @@ pub fn frontier(comparison: &Comparison) -> Plot {
     let low = low.min(comparison.fidelity);
     let y = Axis::nines("fidelity", (low * 20.0).floor() / 20.0);
     let about = "Up and left is better: more of kernel PCA with fewer points. The dashed line is exact kernel PCA, which keeps every row; \
-                 the dotted one the fidelity asked for. Near 1 the scale is stretched.";
+                 the dotted one the fidelity asked for; the recommended model is outlined. Near 1 the scale is stretched.";
     let mut plot = Plot::new("Size and fidelity of every method", about, WIDE, x, y);
     let ends = cells.iter().map(points).fold((f64::INFINITY, 0.0), |(a, b): (f64, f64), m| (a.min(m), b.max(m)));
     plot.line("ceiling", [(ends.0, 1.0), (ends.1, 1.0)]);
@@ -64,6 +66,69 @@ pub fn frontier(comparison: &Comparison) -> Plot {
         }
     }
     plot
+}
+
+/// What decides, novelty or accuracy, against size: a line a method, with the standard error of each; nothing without
+/// labels.
+pub fn quality(comparison: &Comparison) -> Option<Plot> {
+    let of = |judged: &Judged| evidence::quality(judged.evidence(comparison.measure));
+    let judged = |cell: &Cell| Some((cell.model.m() as f64, of(cell.judged.as_ref()?)?));
+    let known: Vec<(f64, Estimate)> = comparison.cells.iter().filter_map(judged).collect();
+    let baselines = comparison.baselines.iter().filter_map(|baseline| Some((baseline.name, of(&baseline.judged)?)));
+    let baselines: Vec<(&str, Estimate)> = baselines.collect();
+    let what = report::word_of(comparison.measure);
+    let low = known.iter().map(|(_, q)| q.value - q.error).fold(f64::INFINITY, f64::min);
+    let x = Axis::log("points kept", known.iter().map(|(m, _)| *m));
+    let low = (low * 20.0).floor() / 20.0;
+    let y = Axis::from(what, low, 1.0 + 1e-9);
+    // A baseline far below all models would leave them no room.
+    let (shown, below): (Vec<_>, Vec<_>) = baselines.into_iter().partition(|(_, q)| q.value >= low);
+    let below: String = below.iter().map(|(name, q)| format!(" Not shown: {name}, {:.4}.", q.value)).collect();
+    let about = format!(
+        "On rows held out; bars are one standard error to both sides. Models are compared row by row, which tells smaller \
+         differences apart than bars show. Dotted lines are the baselines.{below}"
+    );
+    let title =
+        if comparison.measure == Measure::Novelty { "Size, and how novel rows are told" } else { "Size and accuracy" };
+    let mut plot = Plot::new(title, &about, WIDE, x, y);
+    known.first()?;
+    let ends = known.iter().fold((f64::INFINITY, 0.0), |(a, b): (f64, f64), (m, _)| (a.min(*m), b.max(*m)));
+    for (_, quality) in &shown {
+        plot.line("asked", [(ends.0, quality.value), (ends.1, quality.value)]);
+    }
+    for (value, names) in labels(shown, (1.0 - low) / LINES) {
+        plot.text((ends.1, value), true, &names.join(", "));
+    }
+    for (k, name) in series(&comparison.cells).iter().enumerate() {
+        let own = comparison.cells.iter().filter(|cell| cell.case.method.to_string() == *name);
+        let own: Vec<(&Cell, (f64, Estimate))> = own.filter_map(|cell| Some((cell, judged(cell)?))).collect();
+        plot.line(&format!("{} d{k}", colour(k)), own.iter().map(|(_, (m, q))| (*m, q.value)));
+        for (cell, (m, q)) in own {
+            let chosen = comparison.recommended.as_ref().is_some_and(|r| r.case == cell.case);
+            let suffix = if chosen { ", recommended" } else { "" };
+            let tip = format!("{name}: {m} points, {what} {:.4} ± {:.4}{suffix}", q.value, q.error);
+            plot.line(&format!("{} error", colour(k)), [(m, q.value - q.error), (m, (q.value + q.error).min(1.0))]);
+            let class = if chosen { format!("{} chosen", colour(k)) } else { colour(k) };
+            plot.mark(k, &class, (m, q.value), &tip);
+        }
+    }
+    Some(plot)
+}
+
+/// Lines of text that a wide plot has room for.
+const LINES: f64 = 20.0;
+
+/// The names of values, the highest first; those less than `apart` below the first of them stand beside it.
+fn labels(mut of: Vec<(&str, Estimate)>, apart: f64) -> Vec<(f64, Vec<&str>)> {
+    of.sort_by(|(_, a), (_, b)| b.value.total_cmp(&a.value));
+    let mut labels: Vec<(f64, Vec<&str>)> = Vec::new();
+    for (name, Estimate { value, .. }) in of {
+        match labels.last_mut() {
+            Some((first, names)) if *first - value < apart => names.push(name),
+            _ => labels.push((value, vec![name])),
+        }
+    }
+    labels
 }
 
 /// Share of the variance along each component.
@@ -101,9 +166,9 @@ pub fn scores(model: &Model) -> Plot {
     let x = Axis::from("novelty score", 0.0, width * (BINS + 1) as f64);
     let y = Axis::from("training rows", 0.0, 1.08 * highest);
     let share = short(100.0 * scores.quantile);
-    let about =
-        format!("{share} % of {} training rows score below the threshold, {}.", scores.count, short(scores.threshold));
-    let mut plot = Plot::new("Novelty scores of the training rows", &about, SMALL, x, y);
+    let rows = if scores.calibration.is_some() { "held-out rows" } else { "training rows" };
+    let about = format!("{share} % of {} {rows} score below the threshold, {}.", scores.count, short(scores.threshold));
+    let mut plot = Plot::new(&format!("Novelty scores of the {rows}"), &about, SMALL, x, y);
     for (i, count) in counts.iter().enumerate().filter(|(_, count)| **count > 0) {
         let (from, to) = (i as f64 * width, (i + 1) as f64 * width);
         plot.bar("", (from, to), *count as f64, &format!("{} to {}: {count} rows", short(from), short(to)));
@@ -137,12 +202,12 @@ fn precise(value: f64) -> String {
 }
 
 /// A name that does not fill a page.
-fn shortened(name: &str) -> String {
+pub fn shortened(name: &str) -> String {
     if name.chars().count() > NAME { name.chars().take(NAME - 1).chain(['…']).collect() } else { name.to_string() }
 }
 
 /// `x = 1.2, y = 3.4, …`
-fn told(model: &Model, row: &[f64]) -> String {
+fn describe_row(model: &Model, row: &[f64]) -> String {
     let names = &model.parts().columns.names;
     let name = |k: usize| names.as_ref().map_or_else(|| format!("column {k}"), |names| shortened(&names[k]));
     let mut text: Vec<String> =
@@ -174,7 +239,7 @@ pub fn scatter(model: &Model, rows: Option<&Rows>) -> Result<Plot, Failure> {
     let all = || places.iter().chain(&kept);
     let x = Axis::around("component 1", all().map(|p| p.0));
     let y = Axis::around(if model.q() == 1 { "novelty score" } else { "component 2" }, all().map(|p| p.1));
-    let what = if model.parts().rows.is_some() { "rows that are kept" } else { "points of the method's own" };
+    let what = if model.parts().rows.is_some() { "rows that are kept" } else { "synthetic points" };
     let about = match rows {
         Some(rows) if shown.len() < rows.points.n() => {
             format!("{} of {} rows; rings are the support, {what}.", shown.len(), rows.points.n())
@@ -188,15 +253,22 @@ pub fn scatter(model: &Model, rows: Option<&Rows>) -> Result<Plot, Failure> {
         let class = rows.classes.map(|(names, of)| (of[row], names[of[row]].as_str()));
         let named = class.map_or(String::new(), |(_, name)| format!(", class {name}"));
         let series = class.map_or(0, |(class, _)| class);
-        let tip = format!("row {row}{named}: {}", told(model, rows.points.row(row)));
+        let tip = format!("row {row}{named}: {}", describe_row(model, rows.points.row(row)));
         plot.mark(series, &format!("row {}", colour(series)), *at, &tip);
     }
     for (i, (&number, at)) in numbers.iter().zip(&kept).enumerate() {
-        let own = || format!("point {number} of the method's own");
+        let own = || format!("synthetic point {number}");
         let name = model.parts().rows.as_ref().map_or_else(own, |rows| format!("row {}", rows[number]));
-        plot.mark(0, "kept", *at, &format!("support, {name}: {}", told(model, support.row(i))));
+        plot.mark(0, "kept", *at, &format!("support, {name}: {}", describe_row(model, support.row(i))));
     }
     Ok(plot)
+}
+
+/// From the smallest to the largest value, with room on both sides.
+fn padded_range<I: Iterator<Item = f64>>(column: impl Fn() -> I) -> (f64, f64) {
+    let (low, high) = (column().fold(f64::INFINITY, f64::min), column().fold(f64::NEG_INFINITY, f64::max));
+    let pad = if apart(low, high) { 0.15 * (high - low) } else { 0.5 * low.abs().max(1.0) };
+    (low - pad, high + pad)
 }
 
 /// For two columns: lines on which each component, and the score, is constant.
@@ -209,12 +281,7 @@ pub fn contours(model: &Model, rows: Option<&Rows>) -> Result<Vec<Plot>, Failure
     let points = rows.map_or(&support, |rows| rows.points);
     let names = columns.names.clone().unwrap_or_else(|| vec!["column 0".into(), "column 1".into()]);
     let names: Vec<String> = names.iter().map(|name| shortened(name)).collect();
-    let ranges = [0, 1].map(|k| {
-        let column = || points.rows().chain(support.rows()).map(|row| row[k]);
-        let (low, high) = (column().fold(f64::INFINITY, f64::min), column().fold(f64::NEG_INFINITY, f64::max));
-        let pad = if apart(low, high) { 0.15 * (high - low) } else { 0.5 * low.abs().max(1.0) };
-        (low - pad, high + pad)
-    });
+    let ranges = [0, 1].map(|k| padded_range(|| points.rows().chain(support.rows()).map(|row| row[k])));
     // There is no room for a picture where numbers end.
     if ranges.iter().any(|(low, high)| !(high - low).is_finite()) {
         return Ok(Vec::new());

@@ -1,6 +1,6 @@
 "use strict";
 // Sorting: a click on a heading orders the rows by it, another one the other way round.
-for (const table of document.querySelectorAll("table")) {
+for (const table of document.querySelectorAll("table.models")) {
   const headings = [...table.tHead.rows[0].cells];
   headings.forEach((heading, k) => heading.querySelector("button").addEventListener("click", () => {
     const up = heading.getAttribute("aria-sort") !== "ascending";

@@ -10,7 +10,7 @@ pub fn escaped(text: &str) -> String {
 /// A range of numbers and the ticks on it.
 #[derive(Clone)]
 pub struct Axis {
-    label: String,
+    pub label: String,
     low: f64,
     high: f64,
     scale: Scale,
@@ -67,7 +67,8 @@ impl Axis {
         Axis { label: label.into(), low: low.clamp(0.0, 0.9), high: 1.0, scale: Scale::Nines }
     }
 
-    fn place(&self, value: f64) -> f64 {
+    /// Where a value is between the ends: 0 to 1.
+    pub fn place(&self, value: f64) -> f64 {
         let of = |v: f64| self.scale.of(v);
         (of(value) - of(self.low)) / (of(self.high) - of(self.low))
     }
@@ -95,7 +96,7 @@ impl Axis {
     }
 
     /// Ticks and what is written beside them: as many digits as tell them apart.
-    fn labels(&self) -> Vec<(f64, String)> {
+    pub fn labels(&self) -> Vec<(f64, String)> {
         let ticks = self.ticks();
         let step = ticks.windows(2).map(|pair| pair[1] - pair[0]).fold(f64::INFINITY, f64::min);
         let digits = if step.is_finite() && step > 0.0 { (-step.log10().floor()).clamp(0.0, 9.0) as usize } else { 0 };
@@ -158,7 +159,7 @@ pub fn colour(series: usize) -> String {
     format!("c{}", series % COLOURS)
 }
 
-const LEFT: f64 = 52.0;
+const LEFT: f64 = 60.0;
 const RIGHT: f64 = 12.0;
 const TOP: f64 = 10.0;
 const BOTTOM: f64 = 42.0;

@@ -1,7 +1,7 @@
 //! Text tables: fields between separators, one row per line, quoted fields as in RFC 4180.
 
-use std::io::{self, BufRead, BufReader, Read, Write};
-use std::str;
+use std::io::{self, BufRead, BufReader, Read};
+use std::{mem, str};
 
 use flate2::read::MultiGzDecoder;
 
@@ -9,7 +9,8 @@ use super::dialect::Dialect;
 use super::error::{At, Columns, Place, TableError};
 use super::quoted::{Record, Records};
 use super::selection::Selection;
-use super::{ReadOptions, Table, plain, space};
+use super::text::Text;
+use super::{Block, Blocks, ReadOptions, Survey, plain, space, survey};
 
 const GZIP_MAGIC: &[u8] = &[0x1f, 0x8b];
 const UTF8_BOM: &[u8] = b"\xef\xbb\xbf";
@@ -17,18 +18,33 @@ const BUFFER_BYTES: usize = 1 << 16;
 /// No more of a first line than this is looked at for its separators.
 const LONGEST_LINE: u64 = 16 << 20;
 
-/// Words that stand for an absent value, in any case. A field of blanks only is absent as well.
-const MISSING: &[&str] = &["na", "n/a", "<na>", "nan", "null", "none"];
+/// A text table, packed by gzip or not, that is read as it arrives.
+pub(super) struct Reader<'a> {
+    records: Records<'a>,
+    dialect: Dialect,
+    skip_bad: bool,
+    /// The first record is a row.
+    first: bool,
+    /// First of the blank lines since the last record.
+    blank: Option<u64>,
+    /// What ends the table once the rows before it were returned.
+    failed: Option<TableError>,
+}
 
-/// Reads a text table, packed by gzip or not.
-pub(super) fn read(file: &str, input: impl Read, separator: u8, options: &ReadOptions) -> Result<Table, TableError> {
+/// Begins to read.
+pub(super) fn open<'a>(
+    file: &str,
+    (input, live): (impl Read + 'a, bool),
+    separator: u8,
+    options: &ReadOptions,
+) -> Result<(Selection, Reader<'a>), TableError> {
     let io_error = |error| TableError::Io { file: file.to_string(), error };
-    let text = skip_bom(unpack(input).map_err(io_error)?).map_err(io_error)?;
+    let text = without_bom(unpack(input).map_err(io_error)?).map_err(io_error)?;
     let mut text = BufReader::with_capacity(BUFFER_BYTES, text);
     let mut line = Vec::new();
     (&mut text).take(LONGEST_LINE).read_until(b'\n', &mut line).map_err(io_error)?;
     let dialect = Dialect::of(&line, separator, options);
-    let text: Box<dyn BufRead> = Box::new(io::Cursor::new(line).chain(text));
+    let text = Text::new(Box::new(io::Cursor::new(line).chain(text)), live);
     let mut records = Records::new(file, text, dialect.separator);
     if !records.advance()? {
         return Err(TableError::Empty { file: file.to_string() });
@@ -38,62 +54,39 @@ pub(super) fn read(file: &str, input: impl Read, separator: u8, options: &ReadOp
     } else {
         Columns::Numbered(records.record.count())
     };
-    let selection = Selection::new(file, columns, options)?;
-    let mut rows = Rows { selection, dialect, values: Vec::new(), label: Vec::new() };
-    if !options.header {
-        rows.push(&records)?;
+    let mut selection = Selection::new(file, columns, options)?;
+    if options.survey != Survey::Not {
+        let Records { input, record } = &mut records;
+        let first = Some(&*record).filter(|_| !options.header);
+        let found = survey::text_columns(first, input.whole_lines().map_err(io_error)?, dialect, &selection);
+        selection.without(found, options.survey)?;
     }
-    rows.extend(&mut records)?;
-    while records.advance()? {
-        rows.push(&records)?;
-    }
-    rows.selection.table(rows.values, rows.label)
-}
-
-/// Writes a header and the rows; every number reads back to the same bits.
-pub(super) fn write(output: impl Write, separator: u8, names: &[String], values: &[f64]) -> io::Result<()> {
-    let mut writer = csv::WriterBuilder::new().delimiter(separator).buffer_capacity(BUFFER_BYTES).from_writer(output);
-    writer.write_record(names).map_err(plain)?;
-    let mut text = Vec::new();
-    for row in values.chunks(names.len().max(1)) {
-        for value in row {
-            text.clear();
-            // Debug form: the shortest digits that round-trip, with an exponent where it saves
-            // zeros.
-            write!(text, "{value:?}")?;
-            writer.write_field(text.strip_suffix(b".0").unwrap_or(&text)).map_err(plain)?;
-        }
-        writer.write_record(None::<&[u8]>).map_err(plain)?;
-    }
-    writer.flush()
-}
-
-/// The conversion that csv offers hides the kind of the error, and with it a broken pipe.
-fn plain(error: csv::Error) -> io::Error {
-    match error.into_kind() {
-        csv::ErrorKind::Io(error) => error,
-        other => io::Error::other(format!("{other:?}")),
-    }
+    let (skip_bad, first) = (options.skip_bad, !options.header);
+    Ok((selection, Reader { records, dialect, skip_bad, first, blank: None, failed: None }))
 }
 
 /// Gzip is recognised by its first bytes: standard input has no extension.
 fn unpack<'a>(input: impl Read + 'a) -> io::Result<Box<dyn Read + 'a>> {
     let mut input = BufReader::with_capacity(BUFFER_BYTES, input);
-    let head = peek(&mut input, GZIP_MAGIC.len())?;
+    let head = peek(&mut input, GZIP_MAGIC)?;
     let packed = head == GZIP_MAGIC;
     let whole = io::Cursor::new(head).chain(input);
     Ok(if packed { Box::new(MultiGzDecoder::new(whole)) } else { Box::new(whole) })
 }
 
-fn skip_bom<'a>(mut text: Box<dyn Read + 'a>) -> io::Result<Box<dyn Read + 'a>> {
-    let head = peek(&mut text, UTF8_BOM.len())?;
+fn without_bom<'a>(mut text: Box<dyn Read + 'a>) -> io::Result<Box<dyn Read + 'a>> {
+    let head = peek(&mut text, UTF8_BOM)?;
     if head == UTF8_BOM { Ok(text) } else { Ok(Box::new(io::Cursor::new(head).chain(text))) }
 }
 
-/// Up to `count` bytes, fewer only at the end: one `read` of a pipe may bring a single byte.
-fn peek(input: &mut impl Read, count: usize) -> io::Result<Vec<u8>> {
-    let mut head = Vec::with_capacity(count);
-    input.take(count as u64).read_to_end(&mut head)?;
+/// As many of the first bytes as may be `expected`, byte by byte: the next one may not come before we have answered.
+fn peek(input: &mut impl Read, expected: &[u8]) -> io::Result<Vec<u8>> {
+    let mut head = Vec::with_capacity(expected.len());
+    while head.len() < expected.len() && expected.starts_with(&head) {
+        if input.take(1).read_to_end(&mut head)? == 0 {
+            break;
+        }
+    }
     Ok(head)
 }
 
@@ -112,66 +105,163 @@ fn header(file: &str, record: &Record) -> Result<Vec<String>, TableError> {
     Ok(names)
 }
 
-/// The rows read so far.
-struct Rows {
-    selection: Selection,
-    dialect: Dialect,
-    values: Vec<f64>,
-    label: Vec<String>,
-}
-
-impl Rows {
-    /// Takes plain lines as long as there are any.
-    fn extend(&mut self, records: &mut Records) -> Result<(), TableError> {
-        let io_error = |error| TableError::Io { file: self.selection.file.clone(), error };
-        let mut slab = Vec::new();
-        loop {
-            let whole = plain::fill(&mut *records.input, &mut slab).map_err(io_error)?;
-            // Twice: as they are parsed, and where they go.
-            let room = space::check(&self.selection.file, 2 * plain::size(&slab, &self.selection)).is_ok();
-            let plain = whole && room && !slab.is_empty();
-            let pieces = plain.then(|| plain::parse(&slab, self.dialect, &self.selection)).flatten();
-            let Some(pieces) = pieces else {
-                records.put_back(slab);
-                return Ok(());
+impl Blocks for Reader<'_> {
+    fn next(&mut self, selection: &Selection) -> Result<Option<Block>, TableError> {
+        let io_error = |error| TableError::Io { file: selection.file.clone(), error };
+        if let Some(error) = self.failed.take() {
+            return Err(error);
+        }
+        let mut block = Block::default();
+        if mem::take(&mut self.first) {
+            self.push(&mut block, selection).or_else(|error| self.pass_over(error, &mut block))?;
+        }
+        while block.is_empty() {
+            let Records { input, record } = &mut self.records;
+            let lines = input.whole_lines().map_err(io_error)?;
+            let length = lines.len();
+            // A blank line before may be a missing value.
+            let plain = match self.blank {
+                None => take_plain((lines, record.last_line), self.dialect, selection, &mut block)?,
+                Some(_) => None,
             };
-            for plain::Rows { values, labels, lines } in pieces {
-                space::reserve(&mut self.values, values.len(), &self.selection.file)?;
-                self.values.extend(values);
-                space::reserve(&mut self.label, labels.len(), &self.selection.file)?;
-                self.label.extend(labels);
-                records.record.last_line += lines;
+            match plain {
+                Some(count) => {
+                    self.records.record.last_line += count;
+                    self.records.input.consume(length);
+                }
+                None => self.take_records(length, &mut block, selection)?,
+            }
+            if self.records.input.is_over() {
+                break;
             }
         }
+        Ok(Some(block).filter(|block| !block.is_empty()))
+    }
+}
+
+/// Takes whole lines, which follow those counted so far, if all of them are plain, and counts them.
+fn take_plain(
+    (lines, before): (&[u8], u64),
+    dialect: Dialect,
+    selection: &Selection,
+    block: &mut Block,
+) -> Result<Option<u64>, TableError> {
+    // Twice: as they are parsed, and where they go.
+    if lines.is_empty() || space::check(&selection.file, 2 * plain::size(lines, selection)).is_err() {
+        return Ok(None);
+    }
+    let Some(pieces) = plain::parse(lines, dialect, selection) else { return Ok(None) };
+    let mut count = 0;
+    for plain::Rows { values, texts, lines, gap } in pieces {
+        block.gap = block.gap.or(gap.map(|(line, column)| (At::Line(before + count + line), column)));
+        count += lines;
+        append(&mut block.values, values, &selection.file)?;
+        append(&mut block.texts, texts, &selection.file)?;
+    }
+    Ok(Some(count))
+}
+
+/// Moves what there is nothing before.
+fn append<T>(to: &mut Vec<T>, from: Vec<T>, file: &str) -> Result<(), TableError> {
+    if to.is_empty() {
+        *to = from;
+        return Ok(());
+    }
+    space::reserve(to, from.len(), file)?;
+    to.extend(from);
+    Ok(())
+}
+
+impl Reader<'_> {
+    /// Takes the records that begin within the next `length` bytes, and one at least.
+    fn take_records(&mut self, length: usize, block: &mut Block, selection: &Selection) -> Result<(), TableError> {
+        let end = self.records.input.position + length.max(1) as u64;
+        while self.records.input.position < end && self.failed.is_none() {
+            match self.take_record(block, selection) {
+                Ok(true) => {}
+                Ok(false) => break,
+                Err(error) => self.pass_over(error, block)?,
+            }
+        }
+        Ok(())
     }
 
-    fn push(&mut self, records: &Records) -> Result<(), TableError> {
-        let record = &records.record;
-        self.push_record(record, records.blank).map_err(|error| match (record.line, record.last_line) {
-            (first, last) if last > first => TableError::ManyLines { error: Box::new(error), first, last },
-            _ => error,
+    /// One record; false at the end.
+    fn take_record(&mut self, block: &mut Block, selection: &Selection) -> Result<bool, TableError> {
+        if !self.records.read()? {
+            return Ok(false);
+        }
+        if self.records.record.is_blank() {
+            self.blank.get_or_insert(self.records.record.line);
+            return Ok(true);
+        }
+        // In a table of one column a blank line is a row without its value; elsewhere it is only a blank line.
+        if let (1, Some(line)) = (selection.columns.count(), self.blank.take()) {
+            if selection.gaps {
+                block.values.push(f64::NAN);
+                block.gap.get_or_insert((At::Line(line), 0));
+            } else {
+                let missing = TableError::Missing { place: selection.place(At::Line(line), 0) };
+                self.pass_over(missing, block)?;
+            }
+            if self.failed.is_some() {
+                return Ok(true);
+            }
+        }
+        self.push(block, selection).map(|()| true)
+    }
+
+    /// What a row that cannot be used means: it is passed over, or the table ends with it.
+    fn pass_over(&mut self, error: TableError, block: &mut Block) -> Result<(), TableError> {
+        if self.skip_bad && error.is_about_a_row() {
+            if let TableError::StrayQuote { file, .. } = &error {
+                let io_error = |error| TableError::Io { file: file.clone(), error };
+                self.records.skip_line().map_err(io_error)?;
+            }
+            block.bad.push(error);
+            return Ok(());
+        }
+        // Whoever waits for answers gets those to the rows before.
+        if self.records.input.live && !block.is_empty() {
+            self.failed = Some(error);
+            return Ok(());
+        }
+        Err(error)
+    }
+
+    fn push(&self, block: &mut Block, selection: &Selection) -> Result<(), TableError> {
+        let record = &self.records.record;
+        let (values, texts) = (block.values.len(), block.texts.len());
+        self.push_fields(block, selection).map_err(|error| {
+            block.values.truncate(values);
+            block.texts.truncate(texts);
+            match (record.line, record.last_line) {
+                (first, last) if last > first => TableError::ManyLines { error: Box::new(error), first, last },
+                _ => error,
+            }
         })
     }
 
-    fn push_record(&mut self, record: &Record, blank: Option<u64>) -> Result<(), TableError> {
-        let selection = &self.selection;
+    fn push_fields(&self, block: &mut Block, selection: &Selection) -> Result<(), TableError> {
+        let record = &self.records.record;
         let expected = selection.columns.count();
-        // In a table of one column a blank line is a row without its value; elsewhere it is only a
-        // blank line.
-        if let (1, Some(line)) = (expected, blank) {
-            return Err(TableError::Missing { place: selection.place(At::Line(line), 0) });
-        }
         if record.count() != expected {
             let (file, line, fields) = (selection.file.clone(), record.line, record.count());
             return Err(TableError::RaggedLine { file, line, fields, expected });
         }
-        space::reserve(&mut self.values, selection.features.len(), &selection.file)?;
+        space::reserve(&mut block.values, selection.features.len(), &selection.file)?;
         for &column in &selection.features {
             let place = || selection.place(At::Line(record.line), column);
-            self.values.push(number(record.field(column), self.dialect, place)?);
+            match number(record.field(column), self.dialect, place) {
+                Err(TableError::Missing { .. }) if selection.gaps => {
+                    block.values.push(f64::NAN);
+                    block.gap.get_or_insert((At::Line(record.line), column));
+                }
+                value => block.values.push(value?),
+            }
         }
-        if let Some(column) = selection.label {
-            space::push(&mut self.label, label(record, column, &selection.file)?, &selection.file)?;
+        for &column in &selection.texts {
+            space::push(&mut block.texts, text(record, column, selection)?, &selection.file)?;
         }
         Ok(())
     }
@@ -181,23 +271,22 @@ fn number(field: &[u8], dialect: Dialect, place: impl FnOnce() -> Place) -> Resu
     if let Some(value) = dialect.number(field) {
         return Ok(value);
     }
-    let field = field.trim_ascii();
-    let parsed = str::from_utf8(field).ok().and_then(|text| text.parse::<f64>().ok());
-    let value = String::from_utf8_lossy(field).into_owned();
-    if field.is_empty() || MISSING.contains(&value.to_ascii_lowercase().as_str()) {
+    if Dialect::is_missing(field) {
         return Err(TableError::Missing { place: place() });
     }
-    match parsed {
-        Some(parsed) if parsed.is_nan() => Err(TableError::Missing { place: place() }),
-        Some(_) => Err(TableError::NotFinite { place: place(), value }),
-        None => Err(TableError::NotANumber { place: place(), value }),
+    let value = String::from_utf8_lossy(field.trim_ascii()).into_owned();
+    if dialect.is_infinite(field) {
+        Err(TableError::NotFinite { place: place(), value })
+    } else {
+        Err(TableError::NotANumber { place: place(), value })
     }
 }
 
-fn label<'a>(record: &'a Record, column: usize, file: &str) -> Result<&'a str, TableError> {
+fn text<'a>(record: &'a Record, column: usize, selection: &Selection) -> Result<&'a str, TableError> {
     let field = record.field(column);
-    str::from_utf8(field.strip_suffix(b"\r").unwrap_or(field)).map_err(|_| TableError::Malformed {
-        file: file.to_string(),
-        message: format!("line {}, column {column} (from 0): the label is not UTF-8", record.line),
+    str::from_utf8(field.strip_suffix(b"\r").unwrap_or(field)).map_err(|_| TableError::NotText {
+        file: selection.file.clone(),
+        line: record.line,
+        column,
     })
 }

@@ -1,11 +1,14 @@
 //! What stands between the fields of a text table, and within its numbers.
 //!
-//! Spreadsheets in half of the world write `1,5;2,5` where others write `1.5,2.5`. The first line tells which, unless the
-//! user does.
+//! Spreadsheets in half of the world write `1,5;2,5` where others write `1.5,2.5`. The first line tells which, unless
+//! the user does.
 
 use std::str;
 
 use super::ReadOptions;
+
+/// Words that stand for an absent value, in any case. A field of blanks only is absent as well.
+const MISSING: &[&str] = &["na", "n/a", "<na>", "nan", "null", "none"];
 
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(super) struct Dialect {
@@ -33,6 +36,20 @@ impl Dialect {
             text.parse().ok()?
         };
         value.is_finite().then_some(value)
+    }
+}
+
+impl Dialect {
+    /// Whether nothing stands in a field, or a word for it.
+    pub fn is_missing(field: &[u8]) -> bool {
+        let field = field.trim_ascii();
+        let is_nan = || str::from_utf8(field).is_ok_and(|text| text.parse().is_ok_and(f64::is_nan));
+        field.is_empty() || MISSING.iter().any(|word| field.eq_ignore_ascii_case(word.as_bytes())) || is_nan()
+    }
+
+    /// Whether a field is an infinity, or a number too large for 64 bits.
+    pub fn is_infinite(&self, field: &[u8]) -> bool {
+        str::from_utf8(field.trim_ascii()).is_ok_and(|text| text.parse().is_ok_and(f64::is_infinite))
     }
 }
 

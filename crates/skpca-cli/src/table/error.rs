@@ -32,6 +32,8 @@ pub enum TableError {
     HeaderIsNumbers { file: String },
     /// Two columns have one name.
     DuplicateColumn { file: String, name: String },
+    /// A table of several has other columns than the first.
+    OtherColumns { file: String, first: String, why: String },
     /// `--label` or `--drop` names a column that is not there.
     UnknownColumn { file: String, name: String, columns: Columns },
     /// A quote that nothing closes: all that follows would be one cell.
@@ -42,14 +44,28 @@ pub enum TableError {
     ManyLines { error: Box<TableError>, first: u64, last: u64 },
     /// A line with more or fewer fields than the first one.
     RaggedLine { file: String, line: u64, fields: usize, expected: usize },
+    /// Text for a file that holds numbers alone.
+    OnlyNumbers { file: String, name: String },
+    /// A text that is not UTF-8.
+    NotText { file: String, line: u64, column: usize },
     /// A typed column (Parquet, Arrow) that does not hold numbers.
     ColumnType { file: String, name: String, found: String },
+    /// Columns of text or dates, each with a cell of it.
+    TextColumns { file: String, columns: Vec<(String, String)> },
     /// A field that does not parse.
     NotANumber { place: Place, value: String },
     /// An empty field, a null, or one of the words for them.
     Missing { place: Place },
     /// An infinity, or a number too large for 64 bits.
     NotFinite { place: Place, value: String },
+}
+
+/// A column of text or dates.
+pub struct TextColumn {
+    /// Its number in the source.
+    pub column: usize,
+    /// A cell of it, or its type.
+    pub example: String,
 }
 
 /// Where a value stands.
@@ -129,6 +145,9 @@ impl fmt::Display for TableError {
             Self::DuplicateColumn { file, name } => {
                 write!(out, "{file}: column '{}' appears twice, expected distinct names", shorten(name))
             }
+            Self::OtherColumns { file, first, why } => {
+                write!(out, "{file}: its columns are not those of {first}: {}", printable(why))
+            }
             Self::UnknownColumn { file, name, columns } => {
                 write!(out, "{file} has no column '{}'; {}", shorten(name), listing(columns))
             }
@@ -147,24 +166,45 @@ impl fmt::Display for TableError {
                 let s = if *fields == 1 { "" } else { "s" };
                 write!(out, "{file} line {line}: {fields} field{s}, expected {expected}")
             }
+            Self::OnlyNumbers { file, name } => write!(
+                out,
+                "{file}: column '{}' is not a feature and may hold text, which .npy cannot: choose .csv or .parquet",
+                shorten(name)
+            ),
+            Self::NotText { file, line, column } => {
+                write!(out, "{file}: line {line}, column {column} (from 0): the label is not UTF-8")
+            }
             Self::ColumnType { file, name, found } => write!(
                 out,
-                "{file}: column '{}' has type {found}, expected numbers; drop it with --drop {}",
+                "{file}: column '{}' has type {found}, expected numbers; if it holds classes use --label {}, \
+                 to leave it out --drop {}",
                 shorten(name),
+                shell_word(name),
                 shell_word(name)
             ),
+            Self::TextColumns { file, columns } => write!(out, "{file}: {}", text_columns(columns)),
             Self::NotANumber { place, value } => {
-                write!(out, "{place}: '{}' is not a number", shorten(value))?;
-                if value.contains(',') && dotted(value) {
-                    return write!(out, "; if commas are decimal signs use --decimal ,");
-                }
-                let word = shell_word(&place.name);
-                write!(out, "; if the column holds classes use --label {word}, to leave it out --drop {word}")
+                write!(out, "{place}: '{}' is not a number; {}", shorten(value), advice(place, value))
             }
-            Self::Missing { place } => write!(out, "{place}: missing value (drop the row or fill it first)"),
+            Self::Missing { place } => write!(
+                out,
+                "{place}: missing value (--skip-bad skips such rows; models fitted with --missing median fill them)"
+            ),
             Self::NotFinite { place, value } => {
                 write!(out, "{place}: '{}' is not finite", shorten(value))
             }
+        }
+    }
+}
+
+impl TableError {
+    /// Whether the table goes on behind what is wrong.
+    pub(super) fn is_about_a_row(&self) -> bool {
+        match self {
+            Self::ManyLines { error, .. } => error.is_about_a_row(),
+            Self::OpenQuote { .. } | Self::StrayQuote { .. } | Self::RaggedLine { .. } | Self::NotText { .. } => true,
+            Self::NotANumber { .. } | Self::Missing { .. } | Self::NotFinite { .. } => true,
+            _ => false,
         }
     }
 }
@@ -198,6 +238,34 @@ pub(super) fn check_finite(value: f64, place: impl FnOnce() -> Place) -> Result<
     }
 }
 
+/// What to do about columns of text or dates.
+fn text_columns(columns: &[(String, String)]) -> String {
+    let shown: Vec<String> = columns.iter().take(SHOWN_COLUMNS).map(shown_column).collect();
+    let rest = columns.len() - shown.len();
+    let more = if rest > 0 { format!(" and {rest} more") } else { String::new() };
+    let words: Vec<String> = columns.iter().map(|(name, _)| shell_word(name)).collect();
+    let (list, s, hold) =
+        (words.join(","), if words.len() == 1 { "" } else { "s" }, if words.len() == 1 { "s" } else { "" });
+    format!(
+        "column{s} {}{more} hold{hold} text or dates: leave out with --drop {list} (or --numeric-only), encode \
+         categories with --categorical, name times with --time and classes with --label",
+        shown.join(", ")
+    )
+}
+
+fn shown_column((name, example): &(String, String)) -> String {
+    format!("'{}' ({})", shorten(name), shorten(example))
+}
+
+/// What to do about a value that is not a number.
+fn advice(place: &Place, value: &str) -> String {
+    if value.contains(',') && dotted(value) {
+        return "if commas are decimal signs use --decimal ,".to_string();
+    }
+    let word = shell_word(&place.name);
+    format!("if the column holds classes use --label {word}, to leave it out --drop {word}")
+}
+
 /// A quote in the wrong place can make one field of a thousand lines: never print that.
 fn shorten(text: &str) -> String {
     match text.char_indices().nth(SHOWN_CHARACTERS) {
@@ -224,6 +292,11 @@ fn listing(columns: &Columns) -> String {
             format!("it has no names, use a number from 0 to {}", count - 1)
         }
     }
+}
+
+/// Names as a flag takes them, pasted into a shell.
+pub fn shell_words(names: &[&str]) -> String {
+    names.iter().map(|name| shell_word(name)).collect::<Vec<_>>().join(",")
 }
 
 /// The name as it can be pasted into a shell.

@@ -5,9 +5,10 @@
 //! file:   ARROW1, stream, index, its length, ARROW1    end marker: FFFFFFFF 00000000
 //! ```
 //!
-//! We read the stream in either case: it comes in order anyway, and its reader (arrow-ipc 60.1), unlike the index's, does not
-//! trust sizes larger than the file. But it takes a stream that was cut between two messages for a whole one, and takes memory
-//! for whatever a compressed buffer claims to become, which ends the process where there is none. Both are checked first.
+//! We read the stream in either case: it comes in order anyway, and its reader (arrow-ipc 60.1), unlike the index's,
+//! does not trust sizes larger than the file. But it takes a stream that was cut between two messages for a whole one,
+//! and takes memory for whatever a compressed buffer claims to become, which ends the process where there is none. Both
+//! are checked first.
 
 use std::io::{self, BufReader, ErrorKind, Read, Seek, SeekFrom};
 
@@ -18,6 +19,8 @@ use crate::memory;
 const MAGIC: &[u8] = b"ARROW1";
 /// The magic word is padded with zeros to 8 bytes (C++) or 64 (Rust).
 const PADDING: usize = 64;
+/// Bytes that a byte can become: in zstd a block of 128 kB takes four at least; in LZ4 it is 255.
+const MOST_UNPACKED: i64 = 1 << 15;
 const FEATHER_V1_MAGIC: &[u8] = b"FEA1";
 /// Comes before a message's length; messages of old versions lack it.
 const CONTINUATION: [u8; 4] = [0xff; 4];
@@ -133,7 +136,11 @@ fn unpacked<R: Read + Seek>(input: &mut BufReader<R>, batch: RecordBatch, body: 
         let mut claim = [0; 8];
         input.read_exact(&mut claim).map_err(|_| cut_short("a buffer ends behind its end"))?;
         // Negative: it is not compressed.
-        sum = sum.saturating_add(usize::try_from(i64::from_le_bytes(claim)).unwrap_or(0));
+        let claim = i64::from_le_bytes(claim);
+        if claim > buffer.length().saturating_mul(MOST_UNPACKED) {
+            return Err(io::Error::other("a buffer claims to become more than its bytes can"));
+        }
+        sum = sum.saturating_add(usize::try_from(claim).unwrap_or(0));
     }
     Ok(sum)
 }

@@ -2,52 +2,136 @@
 //! then the elements.
 
 use std::fs::File;
-use std::io::{self, BufReader, Read, Write};
+use std::io::{self, BufReader, Read, Seek, SeekFrom};
 
-use super::error::{At, Columns, TableError, check_finite};
+use skpca_files::Element as Stored;
+
+use super::error::{Columns, TableError};
 use super::selection::Selection;
-use super::{ReadOptions, Table, space};
+use super::{Block, Blocks, ReadOptions, space};
 
-const MAGIC: &[u8] = b"\x93NUMPY";
+pub(super) const MAGIC: &[u8] = b"\x93NUMPY";
 /// NumPy itself refuses headers above 10,000 bytes unless told otherwise.
 const HEADER_LIMIT: usize = 1 << 16;
-/// Elements start at a multiple of this many bytes (format specification, version 1.0).
-const ALIGNMENT: usize = 64;
+/// Elements that are read at a time; few in tests, so that small arrays have several blocks.
+const BLOCK: usize = if cfg!(test) { 1 << 5 } else { 1 << 19 };
 /// Numbers kept for each column while its place is looked up.
 const PLACES: usize = 4;
 const EXPECTED_TYPES: &str = "expected little-endian f4, f8, i1 to i8, u1 to u8 or bool";
 
-/// Reads an array of one or two dimensions; one dimension is one column.
-pub(super) fn read(file: &str, input: File, options: &ReadOptions) -> Result<Table, TableError> {
+/// The rows of an array, some at a time.
+pub(super) struct Reader {
+    input: File,
+    array: Array,
+    /// Where the elements start.
+    start: u64,
+    /// The next row.
+    row: usize,
+    skip_bad: bool,
+}
+
+/// Opens an array of one or two dimensions; one dimension is one column.
+pub(super) fn open(file: &str, input: File, options: &ReadOptions) -> Result<(Selection, Reader), TableError> {
     let malformed = |message| TableError::Malformed { file: file.to_string(), message };
     let io_error = |error| TableError::Io { file: file.to_string(), error };
     let bytes = input.metadata().map_err(io_error)?.len();
-    let mut input = BufReader::new(input);
-    let (header, start) = read_header(&mut input).map_err(malformed)?;
+    let (header, start) = read_header(&mut BufReader::new(&input)).map_err(malformed)?;
     let array = Array::parse(&header).map_err(malformed)?;
     array.check_size(bytes.saturating_sub(start)).map_err(malformed)?;
     if array.rows == 0 {
         return Err(TableError::NoRows { file: file.to_string() });
     }
-    // Numbers of 64 bits whatever is in the file, and the columns' places.
-    space::check(file, (array.rows + PLACES).saturating_mul(array.columns).saturating_mul(size_of::<f64>()))?;
+    // The columns' places.
+    space::check(file, PLACES.saturating_mul(array.columns).saturating_mul(size_of::<f64>()))?;
     let selection = Selection::new(file, Columns::Numbered(array.columns), options)?;
-    array.read(&mut input, selection)
+    Ok((selection, Reader { input, array, start, row: 0, skip_bad: options.skip_bad }))
 }
 
-/// Writes 64-bit floats, row by row; the format has no place for names.
-pub(super) fn write(mut output: impl Write, columns: usize, rows: usize, values: &[f64]) -> io::Result<()> {
-    let mut header = format!("{{'descr': '<f8', 'fortran_order': False, 'shape': ({rows}, {columns}), }}");
-    let before = MAGIC.len() + 2 + 2;
-    let whole = (before + header.len() + 1).next_multiple_of(ALIGNMENT);
-    header.push_str(&" ".repeat(whole - before - header.len() - 1));
-    header.push('\n');
-    output.write_all(MAGIC)?;
-    output.write_all(&[1, 0])?;
-    // Two 20-digit numbers at most: the header always fits 16 bits.
-    output.write_all(&(header.len() as u16).to_le_bytes())?;
-    output.write_all(header.as_bytes())?;
-    values.iter().try_for_each(|value| output.write_all(&value.to_le_bytes()))
+/// Where the rows of an array begin, how many there are and of how many numbers, if they lie as a fit reads them: one
+/// after the other, in 32 or 64 bits.
+pub fn lies_by_rows(file: &str) -> Option<(u64, (usize, usize), Stored)> {
+    let input = File::open(file).ok().filter(|input| input.metadata().is_ok_and(|about| about.is_file()))?;
+    let (header, start) = read_header(&mut BufReader::new(&input)).ok()?;
+    let array = Array::parse(&header).ok().filter(|array| !array.fortran)?;
+    let element = match array.element {
+        Element::Float(4) => Stored::Single,
+        Element::Float(8) => Stored::Double,
+        _ => return None,
+    };
+    Some((start, (array.rows, array.columns), element))
+}
+
+impl Blocks for Reader {
+    fn next(&mut self, selection: &Selection) -> Result<Option<Block>, TableError> {
+        let (first, width) = (self.row, selection.features.len());
+        let rows = (self.array.rows - first).min((BLOCK / self.array.columns).max(1));
+        if rows == 0 {
+            return Ok(None);
+        }
+        let mut block = Block::default();
+        space::reserve(&mut block.values, rows * width, &selection.file)?;
+        block.values.resize(rows * width, 0.0);
+        block.texts.resize(rows * selection.texts.len(), String::new());
+        self.fill(&mut block, rows, selection).map_err(|error| self.failed(selection, error))?;
+        self.row += rows;
+        block.check(selection, first, self.skip_bad)?;
+        Ok(Some(block))
+    }
+}
+
+impl Reader {
+    /// Reads the next rows, column by column: those of an array by rows come with one read, those of an array by
+    /// columns with one read per column.
+    fn fill(&mut self, block: &mut Block, rows: usize, selection: &Selection) -> io::Result<()> {
+        let (size, columns) = (self.array.element.bytes(), self.array.columns);
+        let mut bytes = Vec::new();
+        if !self.array.fortran {
+            self.read(&mut bytes, self.row * columns, rows * columns)?;
+        }
+        for column in 0..columns {
+            let feature = selection.features.binary_search(&column);
+            let text = selection.texts.binary_search(&column);
+            if feature.is_err() && text.is_err() {
+                continue;
+            }
+            let (from, step) = if self.array.fortran { (0, 1) } else { (column, columns) };
+            if self.array.fortran {
+                self.read(&mut bytes, column * self.array.rows + self.row, rows)?;
+            }
+            let cells = bytes.chunks_exact(size).skip(from).step_by(step).map(cell);
+            if let Ok(position) = feature {
+                let places = block.values[position..].iter_mut().step_by(selection.features.len());
+                places.zip(cells).for_each(|(place, cell)| *place = self.array.element.number(cell));
+            } else if let Ok(position) = text {
+                let places = block.texts[position..].iter_mut().step_by(selection.texts.len());
+                places.zip(cells).for_each(|(place, cell)| *place = self.array.element.text(cell));
+            }
+        }
+        Ok(())
+    }
+
+    /// Reads `count` elements from the one with the number `first`.
+    fn read(&mut self, bytes: &mut Vec<u8>, first: usize, count: usize) -> io::Result<()> {
+        let size = self.array.element.bytes();
+        bytes.resize(count * size, 0);
+        self.input.seek(SeekFrom::Start(self.start + (first * size) as u64))?;
+        self.input.read_exact(bytes)
+    }
+
+    fn failed(&self, selection: &Selection, error: io::Error) -> TableError {
+        let file = selection.file.clone();
+        if error.kind() == io::ErrorKind::UnexpectedEof {
+            let message = format!("it ends before row {}: it was cut short while it was read", self.array.rows);
+            return TableError::Malformed { file, message };
+        }
+        TableError::Io { file, error }
+    }
+}
+
+fn cell(bytes: &[u8]) -> [u8; 8] {
+    let mut cell = [0; 8];
+    cell[..bytes.len()].copy_from_slice(bytes);
+    cell
 }
 
 /// The header's text and the offset at which the elements start.
@@ -115,40 +199,6 @@ impl Array {
             )),
             None => Err(format!("{rows} rows x {columns} columns are more than any file can hold")),
         }
-    }
-
-    fn read(&self, input: &mut impl Read, selection: Selection) -> Result<Table, TableError> {
-        let width = selection.features.len();
-        let mut feature = vec![None; self.columns];
-        for (position, &column) in selection.features.iter().enumerate() {
-            feature[column] = Some(position);
-        }
-        let (mut values, mut label) = (Vec::new(), Vec::new());
-        space::reserve(&mut values, self.rows * width, &selection.file)?;
-        values.resize(self.rows * width, 0.0);
-        if selection.label.is_some() {
-            space::reserve(&mut label, self.rows, &selection.file)?;
-            label.resize(self.rows, String::new());
-        }
-        for index in 0..self.rows * self.columns {
-            let (row, column) = self.position(index);
-            let mut cell = [0; 8];
-            input
-                .read_exact(&mut cell[..self.element.bytes()])
-                .map_err(|error| TableError::Io { file: selection.file.clone(), error })?;
-            if let Some(position) = feature[column] {
-                let value = self.element.number(cell);
-                values[row * width + position] = check_finite(value, || selection.place(At::Row(row), column))?;
-            } else if selection.label == Some(column) {
-                label[row] = self.element.text(cell);
-            }
-        }
-        selection.table(values, label)
-    }
-
-    /// Row and column of an element by its place in the file.
-    fn position(&self, index: usize) -> (usize, usize) {
-        if self.fortran { (index % self.rows, index / self.rows) } else { (index / self.columns, index % self.columns) }
     }
 }
 

@@ -1,8 +1,8 @@
 //! Parquet pages, looked at before they are decoded.
 //!
-//! The parquet crate (60.1) takes memory for what a page's header claims, which may be gigabytes that are not there; where the
-//! system has none to give, that ends the process. So the claims are checked first: headers only, and the few pages that hold
-//! dictionaries.
+//! The parquet crate (60.1) takes memory for what a page's header claims, which may be gigabytes that are not there;
+//! where the system has none to give, that ends the process. So the claims are checked first: headers only, and the few
+//! pages that hold dictionaries.
 
 use std::fs::File;
 use std::io::Read;

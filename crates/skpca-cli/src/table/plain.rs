@@ -1,13 +1,12 @@
 //! Lines without quotes, parsed on all threads.
 //!
 //! ```text
-//! text ──► slabs of whole lines ──► pieces of whole lines ── numbers, labels ──► in order
+//! slab of whole lines ──► pieces of whole lines ── numbers, texts ──► in order
 //! ```
 //!
-//! Only what is plain is taken here. A slab with anything else (a quote, a blank line, a field that is no number) is left
-//! to the reader of records, which knows what it means or what to say about it.
+//! Only what is plain is taken here. A slab with anything else (a quote, a blank line, a field that is no number) is
+//! left to the reader of records, which knows what it means or what to say about it.
 
-use std::io::{self, BufRead, Read};
 use std::str;
 
 use rayon::prelude::*;
@@ -15,37 +14,24 @@ use rayon::prelude::*;
 use super::dialect::Dialect;
 use super::selection::Selection;
 
-/// Bytes that are read at a time; few in tests, so that small tables have several slabs.
-const SLAB: u64 = if cfg!(test) { 1 << 7 } else { 16 << 20 };
 /// Bytes that are parsed by one thread at a time.
 const PIECE: usize = if cfg!(test) { 1 << 5 } else { 256 << 10 };
-/// A longer line is not plain.
-const LONGEST: u64 = 16 << 20;
 
 /// Rows of a piece.
 pub(super) struct Rows {
     /// The features row by row.
     pub values: Vec<f64>,
-    pub labels: Vec<String>,
+    pub texts: Vec<String>,
     pub lines: u64,
+    /// The first empty cell: its line, from 1, and its column.
+    pub gap: Option<(u64, usize)>,
 }
 
 #[derive(Clone, Copy, PartialEq)]
 enum Kind {
     Feature,
-    Label,
+    Text,
     LeftOut,
-}
-
-/// Fills `slab` with whole lines, with nothing at the end of the text; false if it ends within a line that is too long.
-pub(super) fn fill(input: &mut dyn BufRead, slab: &mut Vec<u8>) -> io::Result<bool> {
-    slab.clear();
-    (&mut *input).take(SLAB).read_to_end(slab)?;
-    match slab.last() {
-        None | Some(b'\n') => Ok(true),
-        // The last line of a text may lack its end.
-        Some(_) => Ok((&mut *input).take(LONGEST).read_until(b'\n', slab)? < LONGEST as usize),
-    }
 }
 
 /// The rows of whole lines, piece after piece; nothing where they are not plain.
@@ -55,8 +41,16 @@ pub(super) fn parse(slab: &[u8], dialect: Dialect, selection: &Selection) -> Opt
     }
     let mut kinds = vec![Kind::LeftOut; selection.columns.count()];
     selection.features.iter().for_each(|&column| kinds[column] = Kind::Feature);
-    selection.label.into_iter().for_each(|column| kinds[column] = Kind::Label);
-    pieces(slab).into_par_iter().map(|piece| rows(piece, dialect, &kinds)).collect()
+    selection.texts.iter().for_each(|&column| kinds[column] = Kind::Text);
+    // Not worth waking the threads for a few lines.
+    let number = |field: &[u8]| {
+        let gap = || (selection.gaps && Dialect::is_missing(field)).then_some(f64::NAN);
+        dialect.number(field).or_else(gap)
+    };
+    if slab.len() <= PIECE {
+        return Some(vec![rows(slab, dialect.separator, number, &kinds)?]);
+    }
+    pieces(slab).into_par_iter().map(|piece| rows(piece, dialect.separator, number, &kinds)).collect()
 }
 
 fn pieces(mut slab: &[u8]) -> Vec<&[u8]> {
@@ -73,7 +67,7 @@ fn pieces(mut slab: &[u8]) -> Vec<&[u8]> {
 
 /// Bytes that the rows of whole lines take.
 pub(super) fn size(slab: &[u8], selection: &Selection) -> usize {
-    lines(slab) * (selection.features.len() * size_of::<f64>() + selection.label.map_or(0, |_| size_of::<String>()))
+    lines(slab) * (selection.features.len() * size_of::<f64>() + selection.texts.len() * size_of::<String>())
 }
 
 fn lines(text: &[u8]) -> usize {
@@ -81,25 +75,29 @@ fn lines(text: &[u8]) -> usize {
 }
 
 /// Nothing, too, where there is no memory for them: the reader of records will say so.
-fn rows(mut text: &[u8], dialect: Dialect, kinds: &[Kind]) -> Option<Rows> {
-    let mut rows = Rows { values: Vec::new(), labels: Vec::new(), lines: 0 };
+fn rows(mut text: &[u8], separator: u8, number: impl Fn(&[u8]) -> Option<f64>, kinds: &[Kind]) -> Option<Rows> {
+    let mut rows = Rows { values: Vec::new(), texts: Vec::new(), lines: 0, gap: None };
     let count = |wanted| lines(text) * kinds.iter().filter(|kind| **kind == wanted).count();
     rows.values.try_reserve_exact(count(Kind::Feature)).ok()?;
-    rows.labels.try_reserve_exact(count(Kind::Label)).ok()?;
+    rows.texts.try_reserve_exact(count(Kind::Text)).ok()?;
     while !text.is_empty() {
         rows.lines += 1;
         for (column, kind) in kinds.iter().enumerate() {
-            let end = text.iter().position(|&byte| byte == dialect.separator || byte == b'\n').unwrap_or(text.len());
+            let end = text.iter().position(|&byte| byte == separator || byte == b'\n').unwrap_or(text.len());
             let (field, rest) = text.split_at(end);
             let last = rest.first().is_none_or(|&byte| byte == b'\n');
             if last != (column + 1 == kinds.len()) {
                 return None;
             }
             match kind {
-                Kind::Feature => rows.values.push(dialect.number(field)?),
-                Kind::Label => {
-                    rows.labels.push(str::from_utf8(field.strip_suffix(b"\r").unwrap_or(field)).ok()?.into())
+                Kind::Feature => {
+                    let value = number(field)?;
+                    if value.is_nan() {
+                        rows.gap.get_or_insert((rows.lines, column));
+                    }
+                    rows.values.push(value);
                 }
+                Kind::Text => rows.texts.push(str::from_utf8(field.strip_suffix(b"\r").unwrap_or(field)).ok()?.into()),
                 Kind::LeftOut => {}
             }
             text = rest.get(1..).unwrap_or_default();

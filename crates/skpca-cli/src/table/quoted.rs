@@ -9,24 +9,22 @@
 //!                  └───── " ─────┘ a quote that was written twice
 //! ```
 //!
-//! Not the csv crate's reader: it takes a quote that is open at the end, and text behind a closing quote, for a cell like
-//! any other. Both are how rows vanish into a cell that nobody looks at.
+//! Not the csv crate's reader: it takes a quote that is open at the end, and text behind a closing quote, for a cell
+//! like any other. Both are how rows vanish into a cell that nobody looks at.
 
-use std::io::{self, BufRead, Read};
-use std::mem;
+use std::io::{self, BufRead};
 
 use super::error::TableError;
 use super::space;
+use super::text::Text;
 
 /// A longer record is no row of a table, whatever the memory.
 const RECORD_LIMIT: usize = 1 << 30;
 
 /// The records of a text, one at a time.
 pub(super) struct Records<'a> {
-    pub input: Box<dyn BufRead + 'a>,
+    pub input: Text<'a>,
     pub record: Record,
-    /// First of the blank lines between the previous record and this one.
-    pub blank: Option<u64>,
 }
 
 /// A row of fields, and where it stands.
@@ -55,33 +53,38 @@ enum State {
 }
 
 impl<'a> Records<'a> {
-    pub fn new(file: &str, input: Box<dyn BufRead + 'a>, separator: u8) -> Self {
+    pub fn new(file: &str, input: Text<'a>, separator: u8) -> Self {
         let (text, ends) = (Vec::new(), Vec::new());
         let (file, state) = (file.to_string(), State::Start);
         let record = Record { file, separator, state, text, ends, quoted: false, line: 0, last_line: 0 };
-        Records { input, record, blank: None }
-    }
-
-    /// What was read from the input comes first again.
-    pub fn put_back(&mut self, text: Vec<u8>) {
-        let rest = mem::replace(&mut self.input, Box::new(io::empty()));
-        self.input = Box::new(io::Cursor::new(text).chain(rest));
+        Records { input, record }
     }
 
     /// Moves to the next record that is not blank; false at the end.
     pub fn advance(&mut self) -> Result<bool, TableError> {
-        self.blank = None;
         while self.read()? {
             if !self.record.is_blank() {
                 return Ok(true);
             }
-            self.blank.get_or_insert(self.record.line);
         }
         Ok(false)
     }
 
-    /// Reads a record; false at the end.
-    fn read(&mut self) -> Result<bool, TableError> {
+    /// Passes over the rest of a line that is no record.
+    pub fn skip_line(&mut self) -> io::Result<()> {
+        loop {
+            let chunk = self.input.fill_buf()?;
+            let end = chunk.iter().position(|&byte| byte == b'\n');
+            let (used, last) = (end.map_or(chunk.len(), |end| end + 1), end.is_some() || chunk.is_empty());
+            self.input.consume(used);
+            if last {
+                return Ok(());
+            }
+        }
+    }
+
+    /// Reads a record, blank or not; false at the end.
+    pub fn read(&mut self) -> Result<bool, TableError> {
         self.record.begin();
         loop {
             let chunk = match self.input.fill_buf() {
@@ -90,9 +93,10 @@ impl<'a> Records<'a> {
                 Ok([]) => return self.record.end(),
                 Ok(chunk) => chunk,
             };
-            let (used, whole) = self.record.take(chunk)?;
+            let mut used = 0;
+            let whole = self.record.take(chunk, &mut used);
             self.input.consume(used);
-            if whole {
+            if whole? {
                 return Ok(true);
             }
         }
@@ -110,7 +114,7 @@ impl Record {
     }
 
     /// A line of nothing, `\r` or spaces. A quoted empty field is a value, though a missing one.
-    fn is_blank(&self) -> bool {
+    pub fn is_blank(&self) -> bool {
         self.count() == 1 && !self.quoted && self.text.trim_ascii().is_empty()
     }
 
@@ -122,63 +126,63 @@ impl Record {
         self.last_line = self.line;
     }
 
-    /// Takes what belongs to the record from the head of `chunk`: how many bytes, and whether the record is whole.
-    fn take(&mut self, chunk: &[u8]) -> Result<(usize, bool), TableError> {
+    /// Takes what belongs to the record from the head of `chunk`, moving `at` behind it; whether the record is whole.
+    fn take(&mut self, chunk: &[u8], at: &mut usize) -> Result<bool, TableError> {
         if self.text.len() > RECORD_LIMIT {
             let message = format!("line {} is longer than a gigabyte: is it a table?", self.line);
             return Err(TableError::Malformed { file: self.file.clone(), message });
         }
         space::reserve(&mut self.text, chunk.len(), &self.file)?;
         space::reserve(&mut self.ends, chunk.len() + 1, &self.file)?;
-        let mut at = 0;
-        while at < chunk.len() {
-            let rest = &chunk[at..];
+        while *at < chunk.len() {
+            let rest = &chunk[*at..];
             match self.state {
                 State::Start if rest[0] == b'"' => {
                     self.quoted = true;
                     self.state = State::Quoted { opened: self.last_line };
-                    at += 1;
+                    *at += 1;
                 }
                 State::Start | State::Plain => {
                     let length = rest.iter().position(|&byte| self.ends_field(byte)).unwrap_or(rest.len());
                     self.text.extend_from_slice(&rest[..length]);
                     self.state = State::Plain;
-                    at += (length + 1).min(rest.len());
+                    *at += (length + 1).min(rest.len());
                     if length < rest.len() && self.end_field(rest[length]) {
-                        return Ok((at, true));
+                        return Ok(true);
                     }
                 }
                 State::Quoted { opened } => {
                     let length = rest.iter().position(|&byte| byte == b'"').unwrap_or(rest.len());
                     self.text.extend_from_slice(&rest[..length]);
                     self.last_line += rest[..length].iter().filter(|&&byte| byte == b'\n').count() as u64;
-                    at += (length + 1).min(rest.len());
+                    *at += (length + 1).min(rest.len());
                     if length < rest.len() {
                         self.state = State::Closed { opened };
                     }
                 }
                 State::Closed { opened } => {
-                    at += 1;
-                    match rest[0] {
-                        b'"' => {
-                            self.text.push(b'"');
-                            self.state = State::Quoted { opened };
-                        }
-                        byte if self.ends_field(byte) => {
-                            if self.end_field(byte) {
-                                return Ok((at, true));
-                            }
-                        }
-                        b' ' | b'\t' | b'\r' => {}
-                        _ => {
-                            let (file, line) = (self.file.clone(), self.last_line);
-                            return Err(TableError::StrayQuote { file, opened, line });
-                        }
+                    *at += 1;
+                    if self.after_quote(rest[0], opened)? {
+                        return Ok(true);
                     }
                 }
             }
         }
-        Ok((at, false))
+        Ok(false)
+    }
+
+    /// Takes the byte after a quote that closes a field, or is the first of two; true if the record ends with it.
+    fn after_quote(&mut self, byte: u8, opened: u64) -> Result<bool, TableError> {
+        match byte {
+            b'"' => {
+                self.text.push(b'"');
+                self.state = State::Quoted { opened };
+            }
+            byte if self.ends_field(byte) => return Ok(self.end_field(byte)),
+            b' ' | b'\t' | b'\r' => {}
+            _ => return Err(TableError::StrayQuote { file: self.file.clone(), opened, line: self.last_line }),
+        }
+        Ok(false)
     }
 
     fn ends_field(&self, byte: u8) -> bool {

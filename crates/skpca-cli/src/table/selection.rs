@@ -2,8 +2,8 @@
 
 use std::collections::HashSet;
 
-use super::error::{At, Columns, Place, TableError};
-use super::{ReadOptions, Table};
+use super::error::{At, Columns, Place, TableError, TextColumn};
+use super::{ReadOptions, Survey, Table};
 
 /// The answer to [`ReadOptions`] for one source.
 pub(super) struct Selection {
@@ -13,26 +13,58 @@ pub(super) struct Selection {
     pub columns: Columns,
     /// Source columns that become features, ascending.
     pub features: Vec<usize>,
-    /// Source column that becomes the label.
+    /// Source columns that are returned as text, ascending: the label, or with [`ReadOptions::all`] all the others.
+    pub texts: Vec<usize>,
+    /// Source columns of the label, of time, and of categories, all among the texts.
     pub label: Option<usize>,
+    pub time: Option<usize>,
+    pub categories: Vec<usize>,
+    /// Whether empty cells are NaN, and not an error.
+    pub gaps: bool,
+    /// Columns of text or dates that were left out.
+    pub left_out: Vec<String>,
 }
 
 impl Selection {
     pub fn new(file: &str, columns: Columns, options: &ReadOptions) -> Result<Self, TableError> {
         check_distinct(file, &columns)?;
         let label = label(file, &columns, options)?;
-        let mut left_out: HashSet<usize> = label.into_iter().collect();
+        let time = options.time.as_ref().map(|name| find(file, &columns, name)).transpose()?;
+        let mut left_out: HashSet<usize> = label.into_iter().chain(time).collect();
         for name in &options.drop {
             left_out.insert(find(file, &columns, name)?);
         }
         if may_ignore(&columns, options) {
             left_out.extend(options.ignore.iter().filter_map(|name| position(&columns, name)));
         }
-        let features: Vec<usize> = (0..columns.count()).filter(|index| !left_out.contains(index)).collect();
+        left_out.extend(unwanted(&columns, options));
+        let mut features: Vec<usize> = (0..columns.count()).filter(|index| !left_out.contains(index)).collect();
+        let categories = categories(file, &columns, &features, options)?;
+        features.retain(|column| !categories.contains(column));
         if features.is_empty() {
             return Err(TableError::NoFeatures { file: file.to_string() });
         }
-        Ok(Selection { file: file.to_string(), columns, features, label })
+        let others: Vec<usize> = if options.all { left_out.into_iter().collect() } else { Vec::new() };
+        let mut texts: Vec<usize> = others.into_iter().chain(label).chain(time).chain(categories.clone()).collect();
+        texts.sort_unstable();
+        texts.dedup();
+        let (file, gaps, left_out) = (file.to_string(), options.gaps, Vec::new());
+        Ok(Selection { file, columns, features, texts, label, time, categories, gaps, left_out })
+    }
+
+    /// Leaves out columns of text or dates, or refuses them, all in one message.
+    pub fn without(&mut self, found: Vec<TextColumn>, survey: Survey) -> Result<(), TableError> {
+        if found.is_empty() {
+            return Ok(());
+        }
+        let file = self.file.clone();
+        if survey == Survey::Refuse {
+            let name = |text: TextColumn| (self.columns.name(text.column), text.example);
+            return Err(TableError::TextColumns { file, columns: found.into_iter().map(name).collect() });
+        }
+        self.features.retain(|column| found.iter().all(|text| text.column != *column));
+        self.left_out = found.iter().map(|text| self.columns.name(text.column)).collect();
+        if self.features.is_empty() { Err(TableError::NoFeatures { file }) } else { Ok(()) }
     }
 
     /// Where the value of a source column stands.
@@ -40,16 +72,20 @@ impl Selection {
         Place { file: self.file.clone(), at, column: self.columns.text(column), name: self.columns.name(column) }
     }
 
-    /// Puts what was read together; `values` holds the features row by row.
+    /// Names of the features, where the source has any.
+    pub fn names(&self) -> Option<Vec<String>> {
+        match &self.columns {
+            Columns::Named(names) => Some(self.features.iter().map(|&index| names[index].clone()).collect()),
+            Columns::Numbered(_) => None,
+        }
+    }
+
+    /// Puts what was read together; `values` holds the features row by row, `label` the texts.
     pub fn table(self, values: Vec<f64>, label: Vec<String>) -> Result<Table, TableError> {
         if values.is_empty() {
             return Err(TableError::NoRows { file: self.file });
         }
-        let names = match self.columns {
-            Columns::Named(names) => Some(self.features.iter().map(|&index| names[index].clone()).collect()),
-            Columns::Numbered(_) => None,
-        };
-        let columns = self.features.len();
+        let (names, columns) = (self.names(), self.features.len());
         let label = self.label.map(|_| label);
         Ok(Table { names, rows: values.len() / columns, columns, values, label })
     }
@@ -61,6 +97,14 @@ fn may_ignore(columns: &Columns, options: &ReadOptions) -> bool {
         (Columns::Numbered(count), Some(expected)) => *count > expected,
         _ => true,
     }
+}
+
+/// Columns beside those that are wanted. Where one of these is missing nothing is left out: a name may be misspelt.
+fn unwanted(columns: &Columns, options: &ReadOptions) -> Vec<usize> {
+    let (Columns::Named(names), Some(wanted)) = (columns, &options.wanted) else { return Vec::new() };
+    let wanted: HashSet<&String> = wanted.iter().collect();
+    let found = names.iter().filter(|name| wanted.contains(name)).count();
+    if found < wanted.len() { Vec::new() } else { (0..names.len()).filter(|&i| !wanted.contains(&names[i])).collect() }
 }
 
 fn check_distinct(file: &str, columns: &Columns) -> Result<(), TableError> {
@@ -80,6 +124,15 @@ fn label(file: &str, columns: &Columns, options: &ReadOptions) -> Result<Option<
         Some(name) if options.label_optional => Ok(position(columns, name)),
         Some(name) => find(file, columns, name).map(Some),
     }
+}
+
+/// Source columns of categories. Those of a model may be missing: it will say so.
+fn categories(file: &str, columns: &Columns, used: &[usize], options: &ReadOptions) -> Result<Vec<usize>, TableError> {
+    if let (Columns::Numbered(_), Some(_)) = (columns, options.expected) {
+        return Ok(options.category_numbers.iter().filter_map(|&k| used.get(k).copied()).collect());
+    }
+    let known = |name: &&String| options.wanted.is_none() || position(columns, name).is_some();
+    options.categories.iter().filter(known).map(|name| find(file, columns, name)).collect()
 }
 
 fn find(file: &str, columns: &Columns, name: &str) -> Result<usize, TableError> {

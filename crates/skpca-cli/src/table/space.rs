@@ -5,8 +5,9 @@ use crate::memory;
 
 const ADVICE: &str = ": take fewer rows, or fewer columns with --drop";
 
-/// Makes room for `more` elements: twice what there is so that growing stays cheap, or an eighth more where memory is scarce.
-pub(super) fn reserve<T>(vec: &mut Vec<T>, more: usize, file: &str) -> Result<(), TableError> {
+/// Makes room for `more` elements: twice what there is so that growing stays cheap, or an eighth more where memory is
+/// scarce.
+pub fn reserve<T>(vec: &mut Vec<T>, more: usize, file: &str) -> Result<(), TableError> {
     let (needed, capacity) = (vec.len().saturating_add(more), vec.capacity());
     if needed <= capacity {
         return Ok(());

@@ -51,6 +51,14 @@ fn bits(values: &[f64]) -> Vec<u64> {
     values.iter().map(|value| value.to_bits()).collect()
 }
 
+/// What `output` is after a text table was written to it.
+fn written_text<W: Write>(output: W, columns: &[&str], values: &[f64]) -> io::Result<W> {
+    let columns: Vec<Column> = columns.iter().map(|name| Column::number(*name)).collect();
+    let mut writer = csv::Writer::from_writer(output);
+    target::write_text(&mut writer, &mut false, &columns, (values, &[]))?;
+    writer.into_inner().map_err(|error| error.into_error())
+}
+
 #[test]
 fn every_format_reads_back_what_was_written() {
     let directory = TempDir::new().unwrap();
@@ -81,8 +89,7 @@ fn many_batches_keep_their_order() {
 
 #[test]
 fn floats_take_their_shortest_form() {
-    let mut text = Vec::new();
-    delimited::write(&mut text, b',', &names(&["a", "b"]), &VALUES).unwrap();
+    let text = written_text(Vec::new(), &["a", "b"], &VALUES).unwrap();
     let expected = "a,b\n0.1,-1e300\n5e-324,123456789\n-0,0.3333333333333333\n";
     assert_eq!(String::from_utf8(text).unwrap(), expected);
 }
@@ -145,7 +152,7 @@ fn values_that_are_no_numbers() {
         "data.csv line 2, column 1 (from 0): '?' is not a number; if the column holds classes use --label 1, to leave it out --drop 1"
     );
     for word in ["", " ", "NA", "NaN", "nan", "-nan", "null", "N/A", "\"\""] {
-        let expected = "data.csv line 3, column 'x': missing value (drop the row or fill it first)";
+        let expected = "data.csv line 3, column 'x': missing value (--skip-bad skips such rows; models fitted with --missing median fill them)";
         assert_eq!(refusal(&format!("x,y\n1,2\n{word},2\n")), expected, "{word:?}");
     }
     let long = refusal(&format!("x\n{}\n", "z".repeat(5000)));
@@ -178,7 +185,7 @@ fn lines_are_counted_as_an_editor_counts_them() {
 #[test]
 fn a_blank_line_in_one_column_is_a_missing_value() {
     for text in ["x\n1\n\n2\n", "x\r\n1\r\n\r\n2\r\n", "x\n1\n\"\"\n"] {
-        let expected = "data.csv line 3, column 'x': missing value (drop the row or fill it first)";
+        let expected = "data.csv line 3, column 'x': missing value (--skip-bad skips such rows; models fitted with --missing median fill them)";
         assert_eq!(refusal(text), expected, "{text:?}");
     }
     assert_eq!(read_csv("x\n1\n\n\n", &ReadOptions::default()).unwrap().rows, 1);
@@ -250,9 +257,10 @@ fn a_broken_pipe_is_told_apart() {
             Ok(())
         }
     }
-    let error = delimited::write(Closed, b',', &names(&["a"]), &vec![0.5; 100_000]).unwrap_err();
-    assert!(matches!(stdout_error(error), TableError::BrokenPipe));
-    assert!(matches!(stdout_error(io::ErrorKind::StorageFull.into()), TableError::Io { .. }));
+    let error = written_text(Closed, &["a"], &vec![0.5; 100_000]).err().unwrap();
+    assert!(matches!(target::failed(None, error), TableError::BrokenPipe));
+    assert!(matches!(target::failed(None, io::ErrorKind::StorageFull.into()), TableError::Io { .. }));
+    assert!(matches!(target::failed(Some("pipe.csv"), io::ErrorKind::BrokenPipe.into()), TableError::Io { .. }));
 }
 
 /// More lines than a slab has, so that some are plain and others are left to the reader of records.
@@ -276,6 +284,42 @@ fn lines_are_the_same_wherever_a_slab_ends() {
         let message = read_csv(&format!("a,b,l\n{plain}{wrong}"), &labelled("l")).unwrap_err();
         assert!(message.contains(&format!("line {line}")) || message.contains(&format!("lines {line}")), "{message}");
     }
+}
+
+/// The rows that are left, and what is said of the others.
+fn skipped(name: &str, bytes: &[u8]) -> (Vec<f64>, Vec<String>, Vec<String>) {
+    let directory = TempDir::new().unwrap();
+    let path = directory.path().join(name);
+    fs::write(&path, bytes).unwrap();
+    let options = ReadOptions { skip_bad: true, all: true, drop: names(&["l"]), ..Default::default() };
+    let mut source = Source::open(path.to_str().unwrap(), &options).unwrap();
+    let (mut values, mut texts, mut bad) = (Vec::new(), Vec::new(), Vec::new());
+    while let Some(block) = source.next().unwrap() {
+        values.extend(block.values);
+        texts.extend(block.texts);
+        bad.extend(block.bad.iter().map(|e| e.to_string().replace(&format!("{}/", directory.path().display()), "")));
+    }
+    (values, texts, bad)
+}
+
+#[test]
+fn lines_that_cannot_be_used_are_passed_over_wherever_a_slab_ends() {
+    let plain = "1,2,x\n";
+    for before in 0..60 {
+        let bad = ["1,\n", "1,,y\n", "a,2,z\n", "\"1\"2,3,z\n", "1,\"3\n\"4,z\n", "1,inf,z\n"];
+        let text = format!("a,b,l\n{}{}\n7,8,\"u\nv\"\n", plain.repeat(before), bad.join(plain));
+        let (values, texts, said) = skipped("data.csv", text.as_bytes());
+        let expected = [1.0, 2.0].repeat(before + bad.len() - 1).into_iter().chain([7.0, 8.0]).collect::<Vec<f64>>();
+        assert_eq!(values, expected, "{before}");
+        assert_eq!((texts.len(), texts.last().unwrap().as_str()), (before + bad.len(), "u\nv"));
+        let lines: Vec<u64> = [0, 2, 4, 6, 9, 11].iter().map(|k| before as u64 + 2 + k).collect();
+        assert_eq!(said.len(), bad.len(), "{said:?}");
+        for (said, line) in said.iter().zip(lines) {
+            assert!(said.contains(&format!("line {line}")), "{said} {line}");
+        }
+    }
+    let (values, _, said) = skipped("one.csv", b"a,l\n1,x\n2,\"\n3,y\n");
+    assert_eq!((values, said.len()), (vec![1.0], 1), "a quote that is never closed");
 }
 
 #[test]

@@ -102,6 +102,11 @@ impl Desk {
         }
     }
 
+    /// Names of the files that are there.
+    pub fn names(&self) -> Vec<String> {
+        self.files().into_keys().collect()
+    }
+
     fn files(&self) -> BTreeMap<String, Vec<u8>> {
         let entries = fs::read_dir(self.directory.path()).unwrap().map(|entry| entry.unwrap());
         entries

@@ -95,12 +95,13 @@ fn other_types_are_named() {
         let message = read_bytes(name, &bytes, &options).unwrap_err();
         let start = format!("{name}: column 'when' has type Timestamp(");
         assert!(message.starts_with(&start), "{message}");
-        assert!(message.ends_with("), expected numbers; drop it with --drop when"), "{message}");
+        let advice = "), expected numbers; if it holds classes use --label when, to leave it out --drop when";
+        assert!(message.ends_with(advice), "{message}");
     }
     let spaced =
         batch(vec![("it's a", Arc::new(StringArray::from(vec!["x"])) as ArrayRef), ("b", floats(&[Some(1.0)]))]);
     let message = read_bytes("a.parquet", &parquet_bytes(&spaced), &ReadOptions::default()).unwrap_err();
-    let expected = r"a.parquet: column 'it's a' has type Utf8, expected numbers; drop it with --drop 'it'\''s a'";
+    let expected = r"a.parquet: column 'it's a' has type Utf8, expected numbers; if it holds classes use --label 'it'\''s a', to leave it out --drop 'it'\''s a'";
     assert_eq!(message, expected);
 }
 
@@ -108,8 +109,8 @@ fn other_types_are_named() {
 fn missing_and_infinite_values_have_a_row() {
     let column = |bad| floats(&[vec![Some(1.0); 12], vec![bad]].concat());
     for (bad, what) in [
-        (None, "missing value (drop the row or fill it first)"),
-        (Some(f64::NAN), "missing value (drop the row or fill it first)"),
+        (None, "missing value (--skip-bad skips such rows; models fitted with --missing median fill them)"),
+        (Some(f64::NAN), "missing value (--skip-bad skips such rows; models fitted with --missing median fill them)"),
         (Some(f64::INFINITY), "'inf' is not finite"),
     ] {
         for (name, bytes) in files(&batch(vec![("x", column(bad))])) {
@@ -171,6 +172,6 @@ fn damaged_bytes_never_panic() {
 
 #[test]
 fn a_panic_of_a_decoder_is_an_error() {
-    let error = columnar::contain_panic("a.arrow", "Arrow", || panic!("a bug in a library")).unwrap_err();
+    let error = columnar::contain_panic::<Table>("a.arrow", "Arrow", || panic!("a bug in a library")).unwrap_err();
     assert_eq!(error.to_string(), "a.arrow: not a whole Arrow file: inconsistent contents");
 }

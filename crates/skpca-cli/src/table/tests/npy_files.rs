@@ -67,7 +67,10 @@ fn labels_keep_long_integers() {
 fn values_no_kernel_can_take() {
     let elements: Vec<u8> = [1.0, f64::NAN, f64::NEG_INFINITY, 2.0].iter().flat_map(|v| v.to_le_bytes()).collect();
     let missing = read_npy("'<f8'", "False", "(2, 2)", &elements).unwrap_err();
-    assert_eq!(missing, "data.npy row 0 (from 0), column 1 (from 0): missing value (drop the row or fill it first)");
+    assert_eq!(
+        missing,
+        "data.npy row 0 (from 0), column 1 (from 0): missing value (--skip-bad skips such rows; models fitted with --missing median fill them)"
+    );
     let infinite = read_npy("'<f8'", "False", "(1, 2)", &elements[16..]).unwrap_err();
     assert_eq!(infinite, "data.npy row 0 (from 0), column 0 (from 0): '-inf' is not finite");
 }

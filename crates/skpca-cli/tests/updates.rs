@@ -1,0 +1,151 @@
+//! `skpca update`: models that go on learning, and stay whole whatever happens.
+
+use std::io::Write;
+use std::process::Stdio;
+
+use serde_json::Value;
+
+use crate::support::{Desk, NAMES, csv, normal, npy};
+
+fn desk(flags: &str) -> Desk {
+    let desk = Desk::new();
+    desk.put("first.csv", csv(&NAMES, &normal(1, 300, 3)));
+    desk.put("more.csv", csv(&NAMES, &normal(2, 2500, 3)));
+    desk.put("more.npy", npy(&normal(2, 2500, 3)));
+    desk.ok(&format!("fit first.csv -o model.skpca --support 12 {flags}"));
+    desk
+}
+
+#[test]
+fn an_update_learns_every_row_in_any_format() {
+    let desk = desk("--updatable");
+    let about = desk.json("update model.skpca more.csv -o new.skpca --json");
+    assert_eq!((&about["update"]["rows"], &about["update"]["seen"]), (&Value::from(2500), &Value::from(2800)));
+    assert_eq!((&about["n"], &about["learned"]["rows"]), (&Value::from(2800), &Value::from(2800)));
+    let expected = desk.bytes("new.skpca");
+    desk.ok("update model.skpca more.npy -o other.skpca --quiet");
+    assert!(desk.bytes("other.skpca") == expected);
+    let text = desk.bytes("more.csv");
+    assert_eq!(desk.feed("update model.skpca - -o piped.skpca --quiet --threads 3", &text).code, 0);
+    assert!(desk.bytes("piped.skpca") == expected, "batches do not depend on how a pipe is filled");
+    // And on: by two files as by one.
+    let told = desk.ok("update new.skpca first.csv -o new.skpca --forget 0.999");
+    assert!(
+        told.contains("learned on   new.skpca: 300 rows") && told.contains("was the threshold of the fit"),
+        "{told}"
+    );
+    assert_eq!(desk.json("update new.skpca first.csv -o new.skpca --json")["update"]["forget"], Value::from(0.999));
+    assert!(desk.ok("inspect new.skpca").contains("learned on   3400 rows"));
+    desk.ok("score new.skpca more.csv -o scores.csv");
+}
+
+#[test]
+fn detectors_do_not_learn_what_alarms_unless_asked_to() {
+    let desk = desk("--novelty --updatable");
+    let told =
+        |flags: &str| desk.json(&format!("update model.skpca more.csv -o new.skpca --json {flags}"))["update"].clone();
+    let (usual, all) = (told(""), told("--learn-alarms"));
+    assert!(usual["alarms"].as_u64() > Some(0) && usual["learned"].as_u64() < Some(2500), "{usual}");
+    assert_eq!(all["learned"], Value::from(2500));
+}
+
+#[test]
+fn what_cannot_be_updated_says_what_to_do() {
+    let desk = desk("");
+    let why = "model.skpca: the model keeps no moments to learn on from; fit it again with --updatable";
+    desk.refuses("update model.skpca more.csv -o new.skpca", 1, why);
+    desk.ok("fit first.csv -o model.skpca --support 12 --updatable");
+    desk.refuses("update model.skpca more.csv -o more.csv", 2, "more.csv: the output would replace the input");
+    let why = "forget = 1.5: expected a number above 0 and up to 1";
+    desk.refuses("update model.skpca more.csv -o new.skpca --forget 1.5", 2, why);
+    desk.put("other.csv", "a,b,d\n1,2,3\n");
+    desk.refuses(
+        "update model.skpca other.csv -o new.skpca",
+        1,
+        "columns do not match the model: missing 'c'; not known to it 'd'",
+    );
+    desk.put("empty.csv", "a,b,c\n");
+    desk.refuses("update model.skpca empty.csv -o new.skpca", 1, "empty.csv: no rows");
+    desk.put("hole.csv", "a,b,c\n1,2,3\n1,nan,3\n");
+    desk.refuses(
+        "update model.skpca hole.csv -o model.skpca",
+        1,
+        "hole.csv line 3, column 'b': missing value (--skip-bad skips such rows; models fitted with --missing median \
+         fill them)",
+    );
+}
+
+#[test]
+fn a_model_that_does_not_learn_on_has_the_file_it_had() {
+    let desk = desk("");
+    let text = String::from_utf8_lossy(&desk.bytes("model.skpca")).into_owned();
+    assert!(text.contains(r#"\"version\":3"#) && !text.contains("learned"));
+    desk.ok("fit first.csv -o model.skpca --support 12 --updatable");
+    assert!(String::from_utf8_lossy(&desk.bytes("model.skpca")).contains(r#"\"version\":4"#));
+}
+
+#[cfg(unix)]
+#[test]
+fn a_killed_update_leaves_the_old_model_or_the_new_one() {
+    let desk = desk("--updatable");
+    let old = desk.bytes("model.skpca");
+    desk.ok("update model.skpca more.csv -o new.skpca --quiet");
+    let new = desk.bytes("new.skpca");
+    let text = desk.bytes("more.csv");
+    let mut replaced = 0;
+    // Killed before its rows have ended, and at some time after it.
+    for (sent, spins) in
+        [(0, 0), (text.len() / 2, 0)].into_iter().chain((0..12).map(|k| (text.len(), 1_u64 << (2 * k))))
+    {
+        desk.put("model.skpca", &old);
+        let mut command = desk.command("update model.skpca - -o model.skpca --quiet");
+        let mut child = command.stdin(Stdio::piped()).stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap();
+        let mut input = child.stdin.take().unwrap();
+        input.write_all(&text[..sent]).unwrap();
+        if sent == text.len() {
+            drop(input);
+            for spin in 0..spins {
+                std::hint::black_box(spin);
+            }
+        }
+        child.kill().unwrap();
+        child.wait().unwrap();
+        let found = desk.bytes("model.skpca");
+        assert!(found == old || (found == new && sent == text.len()), "{sent} bytes sent");
+        replaced += usize::from(found == new);
+    }
+    assert!(replaced < 14, "none was killed in time");
+    assert!(killed_before_the_rename(&desk, &old, &new, &text) > 0, "none was killed while the new file was written");
+    desk.put("model.skpca", &old);
+    assert_eq!(desk.feed("update model.skpca - -o model.skpca --quiet", &text).code, 0);
+    assert!(desk.bytes("model.skpca") == new);
+}
+
+/// How many of some updates were killed once the new file was there and before it had the name of the old one: it is
+/// then left behind.
+#[cfg(unix)]
+fn killed_before_the_rename(desk: &Desk, old: &[u8], new: &[u8], text: &[u8]) -> usize {
+    let temporary = || {
+        let entries = std::fs::read_dir(desk.path("")).unwrap().map(|entry| entry.unwrap().path());
+        entries.filter(|path| path.extension().is_some_and(|end| end == "tmp")).collect::<Vec<_>>()
+    };
+    let mut left = 0;
+    for _ in 0..25 {
+        desk.put("model.skpca", old);
+        let mut command = desk.command("update model.skpca - -o model.skpca --quiet");
+        let mut child = command.stdin(Stdio::piped()).stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap();
+        // A pipe holds less than the text: once it is written the program is past its check of the output.
+        child.stdin.take().unwrap().write_all(text).unwrap();
+        while temporary().is_empty() && child.try_wait().unwrap().is_none() {}
+        child.kill().unwrap();
+        child.wait().unwrap();
+        let found = desk.bytes("model.skpca");
+        assert!(found == old || found == new);
+        for path in temporary() {
+            assert!(found == old, "a temporary file is left, and the model is another");
+            std::fs::remove_file(path).unwrap();
+            left += 1;
+        }
+    }
+    left
+}
