@@ -1,12 +1,12 @@
-"""Digits with noise and what is left of them without: fifty points against a thousand.
+"""
+Digits without noise
+====================
 
-Kernel width and ridge of both are chosen on 400 digits that are neither trained on nor shown here. With noise 0.25 or
-0.5, trained on clean or on noisy digits, fifty points came out ahead in three of four settings, by one or two percent,
-and behind in one (noise 0.25, trained on noisy digits).
+Noisy digits are projected on the components and mapped back: fifty points against the thousand that scikit-learn's
+``KernelPCA`` keeps. Kernel width and ridge of both are chosen on digits that are neither trained on nor shown.
 """
 
 import itertools
-import sys
 
 import matplotlib.pyplot as plt
 import numpy as np
@@ -31,7 +31,7 @@ def best(make):
     return min(fitted, key=lambda estimator: np.square(denoised(estimator, noisy_choice) - choice).mean())
 
 
-sparse = {"n_support": 50, "inverse": "kernel-ridge", "max_iter": 400, "random_state": 0}
+sparse = {"n_support": 50, "inverse": "kernel-ridge", "random_state": 0}
 ours = best(lambda q, **parameters: SparseKernelPCA(q, **sparse, **parameters))
 theirs = best(lambda q, **parameters: KernelPCA(q, kernel="rbf", fit_inverse_transform=True, **parameters))
 pictures = {
@@ -40,11 +40,12 @@ pictures = {
     "50 points": denoised(ours, noisy),
     "KernelPCA, 1000 points": denoised(theirs, noisy),
 }
-figure, axes = plt.subplots(len(pictures), 10, figsize=(10, 4.4))
+figure, axes = plt.subplots(len(pictures), 10, figsize=(10, 4.8), layout="constrained")
 for row, (title, images) in zip(axes, pictures.items(), strict=True):
-    print(f"{title:<24} mean squared error {np.mean((images - clean) ** 2):.5f}")
-    row[0].set_title(title, loc="left", fontsize=9)
+    error = np.mean((images - clean) ** 2)
+    print(f"{title:<24} mean squared error {error:.5f}")
+    row[0].set_title(title, loc="left", fontsize=10)
     for axis, image in zip(row, images[::40], strict=False):
         axis.imshow(image.reshape(8, 8), cmap="gray_r", vmin=0, vmax=1)
         axis.set_axis_off()
-figure.savefig(sys.argv[1] if len(sys.argv) > 1 else "denoise.png", dpi=80)
+plt.show()

@@ -1,6 +1,10 @@
-"""A map of the novelty score around a ring, its threshold, and the points that the model keeps."""
+"""
+A map of novelty
+================
 
-import sys
+The novelty score around a ring of 400 rows, with its threshold (white) and the points that the model keeps
+(crosses). The middle of the ring is as novel as the outside: a linear model could not see that.
+"""
 
 import matplotlib.pyplot as plt
 import numpy as np
@@ -17,11 +21,15 @@ figure, axis = plt.subplots(figsize=(6, 6))
 axis.contourf(grid[..., 0], grid[..., 1], scores, 30, cmap="viridis")
 axis.contour(grid[..., 0], grid[..., 1], scores, [-detector.offset_], colors="white")
 axis.plot(*x.T, ".", color="lightgrey", markersize=3)
-axis.plot(*detector.support_vectors_.T, "r+", markersize=10)
+axis.plot(*detector.support_vectors_.T, "r+", markersize=12, markeredgewidth=2)
 axis.set_title(f"{len(detector.support_vectors_)} points kept; white: threshold")
-figure.savefig(sys.argv[1] if len(sys.argv) > 1 else "novelty.png", dpi=80)
+axis.set_aspect("equal")
+plt.show()
+
+# %%
+# For single rows: is it novel, how rare is such a score, and which inputs make it so?
 
 odd = np.array([[0.0, 0.0], [1.0, 0.0], [0.0, 1.6]])
-told = zip(odd, detector.predict(odd), detector.p_values(odd), detector.contributions(odd), strict=True)
-for row, label, p, slope in told:
-    print(f"{row}: {'novel' if label < 0 else 'normal'}, p = {p:.3f}, slope {slope.round(2)}")
+found = zip(odd, detector.predict(odd), detector.p_values(odd), detector.contributions(odd), strict=True)
+for row, label, p, contributions in found:
+    print(f"{row}: {'novel' if label < 0 else 'normal'}, p = {p:.3f}, contributions {contributions.round(3)}")

@@ -1,9 +1,10 @@
-"""Words on a map: a kernel of strings, and five words that hold it.
-
-A kernel may be any function of two things. Here it is the cosine of the pairs of letters that two words share.
 """
+Words by a few of them
+======================
 
-import sys
+A kernel may be any function of two things. Here it is the cosine of the pairs of letters that two words share; five
+words (red) stand for all. Words that would overlap are moved apart, up or down; a line leads to their place.
+"""
 
 import matplotlib.pyplot as plt
 import numpy as np
@@ -24,16 +25,26 @@ def shared(a, b):
 pca = SparseKernelPCA(2, kernel=shared, n_support=5, random_state=0).fit(WORDS)
 features = pca.transform(WORDS)
 
-figure, axis = plt.subplots(figsize=(7, 5))
-for word, (x, y) in zip(WORDS, features, strict=True):
+# Room for a word, in units of the axes.
+WIDE, HIGH = 0.24, 0.075
+places = features.copy()
+for i in np.argsort(features[:, 1]):
+    below = [places[j, 1] for j in range(len(WORDS)) if abs(features[j, 0] - features[i, 0]) < WIDE and j != i]
+    while any(abs(places[i, 1] - y) < HIGH for y in below):
+        places[i, 1] += HIGH / 8
+
+figure, axis = plt.subplots(figsize=(9, 6.5), layout="constrained")
+for word, (x, y), (_, place) in zip(WORDS, features, places, strict=True):
     kept = word in pca.support_vectors_
-    axis.text(x, y, word, ha="center", weight="bold" if kept else None, color="tab:red" if kept else "0.3")
-axis.set(
-    xlim=1.2 * np.array([features[:, 0].min(), features[:, 0].max()]),
-    ylim=1.2 * np.array([features[:, 1].min(), features[:, 1].max()]),
-)
+    color = "tab:red" if kept else "0.3"
+    axis.plot([x, x], [y, place], "-", color="0.8", linewidth=1, zorder=0)
+    axis.plot(x, y, ".", color=color, markersize=4, zorder=0)
+    axis.text(x, place, word, ha="center", va="bottom", weight="bold" if kept else None, color=color)
+low, high = features.min(axis=0), features.max(axis=0)
+margin = 0.12 * (high - low)
+axis.set(xlim=(low[0] - margin[0], high[0] + margin[0]), ylim=(low[1] - margin[1], high[1] + margin[1]))
 axis.set(
     xlabel="first component", ylabel="second component", title=f"{len(WORDS)} words by {len(pca.support_)} of them"
 )
-figure.savefig(sys.argv[1] if len(sys.argv) > 1 else "words.png", dpi=120)
 print("kept:", ", ".join(pca.support_vectors_), f"(fidelity {pca.fidelity_:.3f})")
+plt.show()

@@ -1,5 +1,5 @@
-//! Arguments: whatever numpy reads as an array of numbers. One that lies in memory as the core wants it is borrowed, any
-//! other is copied, and what numpy would read wrongly is refused.
+//! Arguments: whatever numpy reads as an array of numbers. One that lies in memory as the core wants it is borrowed,
+//! any other is copied, and what numpy would read wrongly is refused.
 
 use numpy::ndarray::{Dimension, Ix1, Ix2};
 use numpy::{Element, PyArray, PyArrayMethods, PyReadonlyArray, PyUntypedArray, PyUntypedArrayMethods};

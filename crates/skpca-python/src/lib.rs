@@ -3,7 +3,14 @@
 #![forbid(unsafe_code)]
 
 mod arrays;
+mod loadings;
+mod moments;
+mod online;
+mod paths;
 mod progress;
+mod remote;
+mod sparse;
+mod streams;
 mod threads;
 
 use std::path::PathBuf;
@@ -13,18 +20,21 @@ use numpy::{Element, IntoPyArray, PyArray, PyArray1, PyArray2, PyArrayMethods};
 use pyo3::exceptions::{PyTypeError, PyValueError};
 use pyo3::prelude::*;
 use pyo3::types::{PyBool, PyBytes, PyDict};
-use skpca::{Basis, Error, Fit, Labels, Points, Precision, Spec, Target, UncheckedRows, Watch, format};
+use skpca::{Basis, Error, Fit, Given, Labels, Points, Precision, Spec, Target, UncheckedRows, Watch, format};
 
 use crate::arrays::{Classes, Queries, Table, Vector, output};
+use crate::moments::Moments;
+use crate::online::Online;
+use crate::sparse::SparseRows;
+use crate::streams::{Spool, Stream, Training};
 
 fn value_error(error: impl std::fmt::Display) -> PyErr {
     PyValueError::new_err(error.to_string())
 }
 
-/// What `work` finds on our threads and without the interpreter's lock. Whatever may use threads goes through here.
+/// What `work` finds on our threads and without the interpreter's lock.
 fn compute<T: Send>(py: Python<'_>, work: impl FnOnce() -> Result<T, Error> + Send) -> PyResult<T> {
-    let pool = threads::pool(py)?;
-    py.detach(|| pool.install(work)).map_err(value_error)
+    threads::install(py, work)?.map_err(value_error)
 }
 
 /// The same of the rows of x.
@@ -64,7 +74,8 @@ impl Model {
     /// What `work` makes of the rows of x by a product of their kernel values with `columns` columns, in `out`.
     /// Few rows are not worth a change of threads, which takes ten times as long as they do.
     ///
-    /// The memory is numpy's, which asks for large pages: the system hands out small ones more slowly than we fill them.
+    /// The memory is numpy's, which asks for large pages: the system hands out small ones more slowly than we fill
+    /// them.
     fn pass<'py, T: Element, D: Dimension>(
         &self,
         x: &Queries<'py>,
@@ -89,8 +100,8 @@ impl Model {
 
 #[pymethods]
 impl Model {
-    /// Features of the rows of x; where x is of type float32 and single is set, so are they. They are written to `out`, if it is
-    /// given: an array of that type, n_rows × n_components, row after row.
+    /// Features of the rows of x; where x is of type float32 and single is set, so are they. They are written to `out`,
+    /// if it is given: an array of that type, n_rows × n_components, row after row.
     #[pyo3(signature = (x, single = false, out = None))]
     fn transform<'py>(
         &self,
@@ -110,7 +121,8 @@ impl Model {
         Ok(self.pass(&x, q, out, |rows, out| self.0.transform_into(rows, precision, out))?.into_any())
     }
 
-    /// Novelty scores of the rows of x, higher is more novel; in `out`, if it is given, an array of float64, one per row.
+    /// Novelty scores of the rows of x, higher is more novel; in `out`, if it is given, an array of float64, one per
+    /// row.
     #[pyo3(signature = (x, single = false, out = None))]
     fn score<'py>(
         &self,
@@ -121,6 +133,16 @@ impl Model {
     ) -> PyResult<Bound<'py, PyArray1<f64>>> {
         let out = output(py, out, Ix1(x.shape().0))?;
         self.pass(&x, self.0.q() + 1, out, |rows, out| self.0.score_into(rows, precision(single), out))
+    }
+
+    /// Features of sparse rows.
+    fn transform_sparse<'py>(&self, py: Python<'py>, x: &SparseRows) -> PyResult<Bound<'py, PyArray2<f64>>> {
+        sparse::transform(py, self, x)
+    }
+
+    /// Novelty scores of sparse rows.
+    fn score_sparse<'py>(&self, py: Python<'py>, x: &SparseRows) -> PyResult<Bound<'py, PyArray1<f64>>> {
+        sparse::score(py, self, x)
     }
 
     /// Log-likelihood of the rows of x, from models that know their density only.
@@ -144,14 +166,44 @@ impl Model {
         rows(py, out, x.columns())
     }
 
+    /// The share of each input in the squared gradients of the components.
+    fn importance<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyArray1<f64>>> {
+        Ok(compute(py, || self.0.importance())?.into_pyarray(py))
+    }
+
+    /// What each input adds to the score of each row of x, and the values that the model expects of them.
+    #[allow(clippy::type_complexity)]
+    fn contributions<'py>(
+        &self,
+        py: Python<'py>,
+        x: Table<'py>,
+    ) -> PyResult<(Bound<'py, PyArray2<f64>>, Bound<'py, PyArray2<f64>>)> {
+        let found = compute_of(py, &x, |points| self.0.contributions(&points))?;
+        let array =
+            |a: &faer::Mat<f64>| Array2::from_shape_fn((a.nrows(), a.ncols()), |(i, k)| a[(i, k)]).into_pyarray(py);
+        Ok((array(&found.contributions), array(&found.expected)))
+    }
+
+    /// SPE and T² of each row of x.
+    #[allow(clippy::type_complexity)]
+    fn statistics<'py>(
+        &self,
+        py: Python<'py>,
+        x: Table<'py>,
+    ) -> PyResult<(Bound<'py, PyArray1<f64>>, Bound<'py, PyArray1<f64>>)> {
+        let found = compute_of(py, &x, |points| self.0.statistics(&points))?;
+        let (spe, t2): (Vec<f64>, Vec<f64>) = found.iter().map(|found| (found.spe, found.t2)).unzip();
+        Ok((spe.into_pyarray(py), t2.into_pyarray(py)))
+    }
+
     /// The share of training rows that score at least as high as each of these scores.
     fn p_values<'py>(&self, py: Python<'py>, scores: Vector<'py>) -> Bound<'py, PyArray1<f64>> {
         let known = &self.0.parts().scores;
         scores.values().iter().map(|score| known.p_value(*score)).collect::<Vec<f64>>().into_pyarray(py)
     }
 
-    /// What is stored, as arrays: support (m × d, scaled), coefficients (m × q), means, mean, variances, shift, scale, and
-    /// where they are there rows and frame (q × q′).
+    /// What is stored, as arrays: support (m × d, scaled), coefficients (m × q), mu, beta, variances, shift, scale, and
+    /// where they are there rows, frame (q × q′) and the weights of a density's points.
     fn arrays<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyDict>> {
         let parts = self.0.parts();
         let matrix =
@@ -175,6 +227,9 @@ impl Model {
         if let Some(frame) = &parts.frame {
             arrays.set_item("frame", matrix(frame))?;
         }
+        if let Some(weights) = parts.density.as_ref().and_then(|density| density.weights.as_ref()) {
+            arrays.set_item("weights", weights.clone().into_pyarray(py))?;
+        }
         Ok(arrays)
     }
 
@@ -188,6 +243,34 @@ impl Model {
         self.0.parts().request.as_ref().map(|request| request.to_json().to_string())
     }
 
+    /// Says so where most rows of x are far outside the range of the training rows.
+    fn far_outside(&self, x: Queries<'_>) -> Option<String> {
+        let rows = UncheckedRows::new(x.shape().1, x.values()).ok()?;
+        self.0.far_outside(rows).map(|far| far.to_string())
+    }
+
+    /// The same model for rows that have not been through a scaler, x ↦ (x − shift) / scale, that was in front of it.
+    /// `rule` is "standard" or "minmax" where that is what it does, `names` are those of its columns.
+    #[pyo3(signature = (shift, scale, rule = None, names = None, words = None))]
+    fn with_scaler(
+        &self,
+        py: Python<'_>,
+        shift: Vector<'_>,
+        scale: Vector<'_>,
+        rule: Option<&str>,
+        names: Option<Vec<String>>,
+        words: Option<&str>,
+    ) -> PyResult<Model> {
+        let rule = rule.map(|rule| rule.parse().map_err(|e: Error| value_error(e))).transpose()?;
+        let words = words.map(serde_json::from_str).transpose().map_err(value_error)?;
+        let (shift, scale) = (shift.values(), scale.values());
+        compute(py, || {
+            let mut model = skpca::Model::new(self.0.parts().clone())?.with_scaler(shift, scale, rule, names)?;
+            words.into_iter().for_each(|words| model.request_in(words));
+            Ok(Model(model))
+        })
+    }
+
     /// The bytes of a model file.
     fn to_bytes<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyBytes>> {
         let mut bytes = Vec::new();
@@ -199,6 +282,31 @@ impl Model {
     fn save(&self, py: Python<'_>, path: PathBuf) -> PyResult<()> {
         let written = py.detach(|| skpca_files::write(&path, |to| format::write(&self.0, to)));
         Ok(written.map_err(|error| std::io::Error::new(error.kind(), format!("{}: {error}", path.display())))?)
+    }
+
+    /// Moments of no rows over the support: rows are added to them.
+    fn moments(&self, py: Python<'_>) -> PyResult<Moments> {
+        moments::none(py, self)
+    }
+
+    /// The model with the best components over the support for the rows in `moments`.
+    fn refit(&self, py: Python<'_>, moments: &Moments) -> PyResult<Model> {
+        moments::refit(py, self, moments)
+    }
+
+    /// The bytes of an export: `kind` is the extension of its files, "onnx", "h" or "sql".
+    #[pyo3(signature = (kind, double = false, name = "skpca", keep = Vec::new()))]
+    fn export<'py>(
+        &self,
+        py: Python<'py>,
+        kind: &str,
+        double: bool,
+        name: &str,
+        keep: Vec<String>,
+    ) -> PyResult<Bound<'py, PyBytes>> {
+        let format = skpca_export::Format::named(kind).map_err(value_error)?;
+        let options = skpca_export::Options { double, name: name.into(), keep };
+        Ok(PyBytes::new(py, &skpca_export::export(&self.0, format, &options).map_err(value_error)?))
     }
 
     /// Pickles and copies are model files.
@@ -242,17 +350,28 @@ fn rounds_argument(value: &Bound<'_, PyAny>) -> PyResult<usize> {
     whole("rounds", value, 0)
 }
 
-/// Fits a model to the rows of x. `labels` are the classes of the rows, `names` those of the columns; `progress` is called
-/// with a stage and the share of it that is done; `words`, a JSON object, are kept with the model as they are; `level` pins
-/// the instructions that kernel values are computed with.
+fn target(support: Option<usize>, fidelity: Option<f64>) -> PyResult<Option<Target>> {
+    match (support, fidelity) {
+        (Some(_), Some(_)) => Err(value_error("give support or fidelity, not both")),
+        (Some(m), None) => Ok(Some(Target::Support(m))),
+        (None, fidelity) => Ok(fidelity.map(Target::Fidelity)),
+    }
+}
+
+/// Fits a model to the rows of x, dense or sparse. `landmarks` are points to keep, or `landmark_rows` numbers of rows.
+/// `labels` are the classes of the rows, `weights` how much each counts, `names` those of the columns; `progress` is
+/// called with a stage and the share of it that is done; `words`, a JSON object, are kept with the model as they are;
+/// `level` pins the instructions that kernel values are computed with. Rows of a [`Stream`] are read in passes, with
+/// `memory` bytes.
 #[pyfunction]
 #[pyo3(signature = (x, *, method = "expansion", kernel = "rbf", components = None, support = None, fidelity = None,
-                    center = None, scaling = "standard", quantile = 0.95, seed = 0, level = "auto", labels = None,
-                    names = None, progress = None, words = None))]
+                    center = None, scaling = "standard", quantile = 0.95, false_alarms = None, statistic = "distance", row_order = "auto",
+                    score_fidelity = None, robust = false, seed = 0, level = "auto", labels = None, weights = None,
+                    names = None, progress = None, words = None, landmarks = None, landmark_rows = None, memory = None))]
 #[allow(clippy::too_many_arguments)]
 fn fit(
     py: Python<'_>,
-    x: Table<'_>,
+    x: Training<'_>,
     method: &str,
     kernel: &str,
     #[pyo3(from_py_with = components_argument)] components: Option<usize>,
@@ -261,40 +380,90 @@ fn fit(
     center: Option<bool>,
     scaling: &str,
     quantile: f64,
+    false_alarms: Option<f64>,
+    statistic: &str,
+    row_order: &str,
+    score_fidelity: Option<f64>,
+    robust: bool,
     #[pyo3(from_py_with = seed_argument)] seed: u64,
     level: &str,
     labels: Option<Classes<'_>>,
+    weights: Option<Vector<'_>>,
     names: Option<Vec<String>>,
     progress: Option<Py<PyAny>>,
     words: Option<&str>,
+    landmarks: Option<Table<'_>>,
+    landmark_rows: Option<Vec<usize>>,
+    memory: Option<usize>,
 ) -> PyResult<Model> {
-    let target = match (support, fidelity) {
-        (Some(_), Some(_)) => return Err(value_error("give support or fidelity, not both")),
-        (Some(m), None) => Some(Target::Support(m)),
-        (None, fidelity) => fidelity.map(Target::Fidelity),
-    };
     let fit = Fit {
         method: spec(method)?,
         kernel: spec(kernel)?,
         components,
-        target,
+        target: target(support, fidelity)?,
         center,
         scaling: scaling.parse().map_err(|e: Error| value_error(e))?,
         quantile,
+        false_alarms,
+        statistic: statistic.parse().map_err(|e: Error| value_error(e))?,
+        row_order: row_order.parse().map_err(|e: Error| value_error(e))?,
+        score_fidelity,
+        robust,
         seed,
-        level: level.parse().map_err(|e: Error| value_error(e))?,
+        level: level.parse().map_err(|e| value_error(Error::from(e)))?,
     };
     let labels = labels.as_ref().map(|labels| Labels::new(labels.values())).transpose().map_err(value_error)?;
-    let (columns, values) = (x.columns(), x.values());
-    let run = |watch: &dyn Watch| {
-        let points = Points::new(columns, values)?;
-        match &labels {
-            Some(labels) => fit.run_labelled(&points, labels, names, watch),
-            None => fit.run(&points, names, watch),
+    let given = match (&landmarks, landmark_rows) {
+        (Some(table), _) => {
+            let points = Points::new(table.columns(), table.values()).map_err(value_error)?;
+            Some(Given::Points(points.into_owned()))
         }
+        (None, rows) => rows.map(Given::Rows),
     };
     let words = words.map(serde_json::from_str).transpose().map_err(value_error)?;
-    let mut model = progress::watched(py, progress, run)?;
+    let (labels, weights) = (labels.as_ref(), weights.as_ref().map(Vector::values));
+    if given.is_some() && weights.is_some() {
+        return Err(value_error("give landmarks or sample_weight, not both"));
+    }
+    if weights.is_some() && !matches!(x, Training::Table(_)) {
+        return Err(value_error(
+            "sample_weight: sparse rows and rows read in passes count one each; give dense rows in memory",
+        ));
+    }
+    let mut model = match &x {
+        Training::Stream(stream) => {
+            let rows = stream.get();
+            progress::watched(py, progress, |watch: &dyn Watch| match given {
+                Some(given) => fit.run_with_landmarks(&rows.0, given, names, watch),
+                None => rows.fit(&fit, names, memory, watch),
+            })?
+        }
+        Training::Sparse(x) => {
+            if given.is_some() || labels.is_some() {
+                return Err(value_error("sparse rows take no landmarks or labels: give dense rows"));
+            }
+            let borrowed = x.get().borrowed(py)?;
+            let arrays = borrowed.parts()?;
+            progress::watched(py, progress, |watch: &dyn Watch| fit.run_sparse(&arrays.rows()?, names, watch))?
+        }
+        Training::Elsewhere(rows) => {
+            let fitted = progress::watched(py, progress, |watch: &dyn Watch| match given {
+                Some(given) => fit.run_with_landmarks(rows, given, names, watch),
+                None => fit.run_remote(rows, labels, names, watch),
+            });
+            fitted.map_err(|error| rows.raised().unwrap_or(error))?
+        }
+        Training::Table(x) => {
+            let (columns, values) = (x.columns(), x.values());
+            progress::watched(py, progress, |watch: &dyn Watch| {
+                let points = Points::new(columns, values)?;
+                match given {
+                    Some(given) => fit.run_with_landmarks(&points, given, names, watch),
+                    None => fit.train(skpca::Training { points: &points, labels, weights, names, watch }),
+                }
+            })?
+        }
+    };
     words.into_iter().for_each(|words| model.request_in(words));
     Ok(Model(model))
 }
@@ -346,8 +515,14 @@ fn product<'py>(
 
 /// Does `rounds` rounds of multiply-adds on every thread; returns how many they were.
 #[pyfunction]
-fn multiply_adds(py: Python<'_>, single: bool, #[pyo3(from_py_with = rounds_argument)] rounds: usize) -> PyResult<u64> {
-    compute(py, || Ok(skpca::multiply_adds(precision(single), rounds)))
+#[pyo3(signature = (single, rounds, level = "auto"))]
+fn multiply_adds(
+    py: Python<'_>,
+    single: bool,
+    #[pyo3(from_py_with = rounds_argument)] rounds: usize,
+    level: &str,
+) -> PyResult<u64> {
+    compute(py, || skpca::multiply_adds(precision(single), level.parse()?, rounds))
 }
 
 /// Makes a factor of `rank` columns; returns the share of the trace that it leaves.
@@ -388,13 +563,28 @@ fn multiply<'py>(
 fn _core(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add("__version__", env!("CARGO_PKG_VERSION"))?;
     module.add_class::<Model>()?;
+    module.add_class::<Moments>()?;
+    module.add_class::<Spool>()?;
+    module.add_class::<Stream>()?;
+    module.add_class::<SparseRows>()?;
+    module.add_class::<Online>()?;
     module.add_function(wrap_pyfunction!(factorise, module)?)?;
+    module.add_function(wrap_pyfunction!(sparse::check_sparse, module)?)?;
     module.add_function(wrap_pyfunction!(fit, module)?)?;
+    module.add_function(wrap_pyfunction!(streams::fits_memory, module)?)?;
     module.add_function(wrap_pyfunction!(kernel, module)?)?;
     module.add_function(wrap_pyfunction!(kernels, module)?)?;
+    module.add_function(wrap_pyfunction!(loadings::loadings, module)?)?;
     module.add_function(wrap_pyfunction!(methods, module)?)?;
     module.add_function(wrap_pyfunction!(multiply_adds, module)?)?;
     module.add_function(wrap_pyfunction!(parse_spec, module)?)?;
+    module.add_function(wrap_pyfunction!(paths::path, module)?)?;
     module.add_function(wrap_pyfunction!(product, module)?)?;
+    module.add_function(wrap_pyfunction!(remote::asks_for_labels, module)?)?;
+    module.add_function(wrap_pyfunction!(remote::level, module)?)?;
+    module.add_function(wrap_pyfunction!(remote::levels, module)?)?;
+    module.add_function(wrap_pyfunction!(remote::merge_sums, module)?)?;
+    module.add_function(wrap_pyfunction!(remote::run_pass, module)?)?;
+    module.add_function(wrap_pyfunction!(paths::sizes, module)?)?;
     module.add_function(wrap_pyfunction!(threads::use_threads, module)?)
 }

@@ -74,7 +74,7 @@ pub fn watched<T: Send>(
 /// Handles signals, and tells `progress` where the fit is.
 fn look(py: Python<'_>, progress: Option<&Py<PyAny>>, place: &Place) -> PyResult<()> {
     let unwound = Unwound;
-    let told = py.check_signals().and_then(|()| {
+    let reported = py.check_signals().and_then(|()| {
         let now = place.stage.lock().expect("nobody panics here").clone();
         match (progress, now) {
             (Some(progress), Some(now)) => progress.call1(py, now).map(|_| ()),
@@ -82,7 +82,7 @@ fn look(py: Python<'_>, progress: Option<&Py<PyAny>>, place: &Place) -> PyResult
         }
     });
     std::mem::forget(unwound);
-    told
+    reported
 }
 
 /// Python code that we call may end the thread, if that is a daemon's and the interpreter exits: before version 3.14 by

@@ -1,12 +1,16 @@
 """Wrong parameters are ValueErrors that say what the parameter may be; right ones of any type work."""
 
+import re
+import warnings
 from fractions import Fraction
+from pathlib import Path
 
 import numpy as np
 import pytest
 import scipy.sparse
 import skpca
 from sklearn.model_selection import GridSearchCV
+from sklearn.utils._param_validation import InvalidParameterError
 from skpca import KernelNovelty, SparseKernelPCA, _kernel_model
 from skpca.exceptions import DenseCopyWarning, ShortfallWarning
 
@@ -26,8 +30,9 @@ WRONG = {
     "max_iter": [-1, 1.5, True, NAN, INFINITY, 2**70, "many"],
     "random_state": [-1, 2**64, 1.5, NAN, True, "seed", np.random.default_rng(0)],
     "n_jobs": [0, 1.5, True, "all"],
-    "method": [3, None, {}, {"name": 3}, {"name": []}, ["greedy"], {"name": "greedy", "rank": NAN}],
-    "kernel": [3, None, {}, {"name": 3}, {"name": []}, {"name": "rbf", "gamma": {1}}, {"name": "rbf", "gamma": NAN}],
+    "scaling": ["log", 1, True],
+    "method": [3, None, {}, {"name": 3}, {"name": []}, ["greedy"]],
+    "kernel": [3, None, {}, {"name": 3}, {"name": []}],
 }
 RIGHT = {
     "n_components": [np.int64(2), np.uint8(2), 100, None],
@@ -42,6 +47,7 @@ RIGHT = {
     "max_iter": [np.int64(3), 1000],
     "random_state": [np.int64(3), 2**64 - 1, np.random.RandomState(0), np.random],
     "n_jobs": [-1, 1, np.int64(2)],
+    "scaling": [None, "none", "standard", "minmax"],
 }
 # Where a parameter matters.
 PLACES = {
@@ -61,8 +67,39 @@ def estimator(kind, name, value):
 @pytest.mark.parametrize("kind", [SparseKernelPCA, KernelNovelty])
 @pytest.mark.parametrize("name, value", [(name, value) for name, values in WRONG.items() for value in values])
 def test_wrong_parameters(kind, name, value):
-    with pytest.raises(ValueError, match=f"{name} = .*(must be|expected) "):
+    message = f"The '{name}' parameter of {kind.__name__} must be .*\\. Got .* instead\\."
+    with pytest.raises(InvalidParameterError, match=message):
         estimator(kind, name, value).fit(X)
+
+
+@pytest.mark.parametrize(
+    "parameters",
+    [{"method": {"name": "greedy", "rank": NAN}}, *({"kernel": {"name": "rbf", "gamma": g}} for g in ({1}, NAN))],
+)
+def test_specs_hold_finite_numbers(parameters):
+    with pytest.raises(ValueError, match="(method|kernel) = .*expected finite numbers"):
+        SparseKernelPCA(2, **parameters).fit(X)
+
+
+@pytest.mark.parametrize(
+    "parameters, message",
+    [
+        ({"n_components": 2.0}, "must be an int in the range [1, 2**63) or None. Got 2.0, which is a float, instead."),
+        ({"fidelity": 1.5}, "must be a float in the range (0.0, 1.0] or None. Got 1.5 instead."),
+        (
+            {"n_support": 70},
+            "The 'n_support' parameter of SparseKernelPCA must be at most the 60 rows there are. Got 70",
+        ),
+        ({"n_support": 3, "method": "threshold", "n_components": 9}, "The 'n_support' parameter of "),
+        (
+            {"n_support": 5, "method": "l21,penalty=0.1"},
+            "The 'n_support' parameter of SparseKernelPCA must be a target or ",
+        ),
+    ],
+)
+def test_complaints_name_parameters_as_the_caller_does(parameters, message):
+    with pytest.raises(InvalidParameterError, match=re.escape(message)):
+        SparseKernelPCA(**parameters).fit(X)
 
 
 @pytest.mark.filterwarnings("ignore:.*did not converge")
@@ -74,7 +111,7 @@ def test_right_parameters(name, value):
 @pytest.mark.parametrize("alpha", [-1, NAN, "some", None])
 @pytest.mark.parametrize("inverse", ["ridge", "kernel-ridge"])
 def test_wrong_ridges(inverse, alpha):
-    with pytest.raises(ValueError, match="alpha = .*must be "):
+    with pytest.raises(InvalidParameterError, match="The 'alpha' parameter of SparseKernelPCA must be "):
         SparseKernelPCA(2, inverse=inverse, alpha=alpha).fit(X)
 
 
@@ -133,7 +170,7 @@ def test_parameters_of_a_method_in_a_grid():
             "refit = False: l21 has refit = True",
         ),
         ({"kernel": {"name": "rbf", "gamma": 0.1}, "gamma": 0.2}, "gamma = 0.2: rbf has gamma = 0.1"),
-        ({"kernel": "rbf,gamma=0.1,sigma=2"}, "either gamma or sigma, not both"),
+        ({"kernel": "rbf,gamma=0.1,sigma=2"}, "one of gamma, sigma and width, not several"),
         ({"n_support": 5, "fidelity": 0.9}, "n_support = 5 and fidelity = 0.9: give one of them, not both"),
     ],
 )
@@ -158,10 +195,35 @@ def test_a_model_that_falls_short_warns(parameters, message):
         SparseKernelPCA(**parameters).fit(X)
 
 
+def test_points_that_depend_on_others_warn():
+    with pytest.warns(ShortfallWarning, match="20 support points asked for, 5 kept: the others depend on them"):
+        SparseKernelPCA(2, n_support=20, method="landmarks").fit(np.repeat(X[:5], 10, axis=0))
+
+
+@pytest.mark.filterwarnings("ignore:.*did not converge")
+def test_a_fidelity_that_is_missed_warns():
+    with pytest.warns(ShortfallWarning, match="fidelity 1 asked for, 0.9.* reached"):
+        SparseKernelPCA(4, method="likelihood", refit=False, fidelity=1.0).fit(X)
+
+
+def test_warnings_are_shown_where_the_user_is_and_can_be_filtered():
+    pca = SparseKernelPCA(20, n_support=10)
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        pca.fit(X)
+    assert [Path(one.filename) for one in caught] == [Path(__file__)]
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        warnings.simplefilter("ignore", skpca.exceptions.SkpcaWarning)
+        pca.fit(X)
+    assert not caught
+
+
 def test_a_large_dense_copy_warns(monkeypatch):
     monkeypatch.setattr(_kernel_model, "SMALL_COPY", 100)
+    pca = SparseKernelPCA(2, n_support=10, kernel="laplacian").fit(X)
     with pytest.warns(DenseCopyWarning, match="60 x 3 is made dense"):
-        SparseKernelPCA(2, n_support=10).fit(scipy.sparse.csr_matrix(X))
+        pca.transform(scipy.sparse.csr_matrix(X))
 
 
 def test_the_package_shows_what_is_public():

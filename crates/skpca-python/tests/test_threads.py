@@ -7,7 +7,7 @@ import sys
 import joblib
 import numpy as np
 import pytest
-from skpca import SparseKernelPCA, _core, _threads
+from skpca import KernelNovelty, SparseKernelPCA, _core, _threads
 from threadpoolctl import threadpool_limits
 
 
@@ -45,12 +45,12 @@ def test_the_environment_limits_all_cores():
 def calls(estimator, x):
     """What an estimator does with rows, by name."""
     yield "fit", lambda: estimator.fit(x)
-    for name in ("transform", "score", "score_samples", "predict", "p_values", "hotelling", "contributions"):
+    for name in ("transform", "score", "score_samples", "predict", "p_values", "hotelling", "contributions", "slopes"):
         if hasattr(estimator, name):
             yield name, lambda name=name: getattr(estimator, name)(x)
 
 
-@pytest.mark.parametrize("kind", [SparseKernelPCA])
+@pytest.mark.parametrize("kind", [SparseKernelPCA, KernelNovelty])
 def test_every_call_uses_the_threads_asked_for_and_gives_them_back(kind, monkeypatch):
     used, pool = [], _core.use_threads
     monkeypatch.setattr(_core, "use_threads", lambda number: used.append(number) or pool(number))

@@ -6,11 +6,14 @@ import numpy as np
 from sklearn.base import ClassNamePrefixFeaturesOutMixin, TransformerMixin
 from sklearn.exceptions import NotFittedError
 from sklearn.linear_model import Ridge
+from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_array, check_is_fitted
 
 from . import _preimage
-from ._kernel_model import KernelModel, dense, double, refuse_masked
-from ._parameters import about, documented, is_number, is_one_of
+from ._collections import over_partitions, refuse
+from ._kernel_model import double, has_density, is_sparse, refuse_masked
+from ._online import OnlineModel
+from ._parameters import about, among, documented, is_number, is_one_of
 from ._registry import KERNELS, listed, those
 from ._threads import on_threads
 
@@ -19,12 +22,12 @@ INVERSES = ("fixed-point", "ridge", "kernel-ridge")
 
 @documented
 @dataclass(eq=False, repr=False, kw_only=True)
-class SparseKernelPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, KernelModel):
+class SparseKernelPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, OnlineModel):
     """Kernel PCA whose components are sums over a handful of points.
 
     Kernel PCA keeps every training row. This keeps `n_support` points, or as few as reach a `fidelity`: the share of
-    what exact kernel PCA captures. Columns are taken as they are: where they have different units, give a `scaling` or
-    put a `StandardScaler` before it.
+    what exact kernel PCA captures. Columns are not scaled by default: if their units differ, set `scaling` or put a
+    `StandardScaler` in front.
 
     Parameters
     ----------
@@ -33,7 +36,7 @@ class SparseKernelPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, KernelM
     Attributes
     ----------
     support_ : ndarray of shape (n_support,) or None
-        Rows that are kept; None where the points are no samples.
+        Indices of the training rows that are kept; None where the points are synthetic.
     support_vectors_ : ndarray of shape (n_support, n_features)
         The points that are kept.
     coefficients_ : ndarray of shape (n_support, n_components)
@@ -41,30 +44,49 @@ class SparseKernelPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, KernelM
     explained_variance_ : ndarray of shape (n_components,)
         Variance along each component.
     explained_variance_ratio_ : ndarray of shape (n_components,)
-        The same as shares of all variance in feature space.
+        The same, as shares of the total variance in feature space.
     captured_variance_ratio_ : float
-        Share of all variance that the components hold together; the sum of the above where they are uncorrelated.
+        Share of the total variance that all components capture; the sum of the above where they are uncorrelated.
     eigenvalues_ : ndarray of shape (n_components,)
         Variances times the number of rows, as in KernelPCA.
     fidelity_ : float
         Share of what exact kernel PCA captures.
     gamma_ : float or None
-        The kernel's coefficient, resolved.
+        The kernel's coefficient that was used.
     report_ : dict
         How the fit went: objective, gap, rounds, converged, notes.
     n_components_ : int
         Number of components.
     n_iter_ : int
-        Rounds of the method; 1 where it has none.
+        Iterations of the method; 1 where it does not iterate.
+    n_samples_seen_ : int
+        Rows that `fit` and `partial_fit` saw.
     n_features_in_ : int
         Number of features seen in `fit`.
-    feature_names_in_ : ndarray of shape (n_features_in_,)
+    feature_names_in_ : ndarray of shape (`n_features_in_`,)
         Their names, where all are strings.
 
     See Also
     --------
     KernelNovelty : The same model as a detector of outliers.
     sklearn.decomposition.KernelPCA : Keeps every row.
+
+    References
+    ----------
+    Kernel PCA itself, and papers on its sparse forms; the description of each method names its own.
+
+    .. [1] B. Schölkopf, A. Smola and K.-R. Müller, "Nonlinear component analysis as a kernel eigenvalue problem",
+       Neural Computation 10 (1998), 1299-1319. doi:10.1162/089976698300017467
+    .. [2] M. E. Tipping, "Sparse kernel principal component analysis", Advances in Neural Information Processing
+       Systems 13 (2001), 633-639.
+    .. [3] R. Zhang, W. Wang and Y. Ma, "Approximations of the standard principal components analysis and kernel PCA",
+       Expert Systems with Applications 37 (2010), 6531-6537. doi:10.1016/j.eswa.2010.02.133
+    .. [4] J.-B. Li and H. Gao, "Sparse data-dependent kernel principal component analysis based on least squares
+       support vector machine for feature extraction and recognition", Neural Computing and Applications 21 (2012).
+    .. [5] R. Das, A. Golatkar and S. Awate, "Sparse kernel PCA for outlier detection", ICMLA 2018.
+       doi:10.48550/arXiv.1809.02497
+    .. [6] D. Wang and T. Tanaka, "Kernel principal component analysis allowing sparse representation and sample
+       selection", ECTI Transactions on Computer and Information Technology 13 (2019), no. 1.
 
     Examples
     --------
@@ -88,46 +110,60 @@ class SparseKernelPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, KernelM
             ' "ridge", a ridge regression of the training rows on their features, the default of the other kernels; or'
             ' "kernel-ridge", a kernel ridge regression over the features of the support, which removes noise best.',
             is_one_of(INVERSES),
-            f"one of {', '.join(INVERSES)}",
+            f"a str among {among(INVERSES)}",
         ),
     )
     alpha: float = field(
         default=1.0,
         metadata=about(
-            "Ridge of these regressions.", lambda value: is_number(value) and value >= 0, "a finite number from 0"
+            "Ridge of these regressions.",
+            lambda value: is_number(value) and value >= 0,
+            "a float in the range [0.0, inf)",
         ),
     )
 
-    def fit(self, X, y=None):
+    def fit(self, X, y=None, sample_weight=None):
         """Fit the components.
 
         Parameters
         ----------
-        X : {array-like, sparse matrix} of shape (n_samples, n_features)
-            Training rows; sparse ones are made dense.
+        X : {array-like, sparse matrix} of shape (n_samples, n_features), or what yields blocks of rows
+            Training rows. Sparse ones whose dense copy would take more than 100 MB stay sparse: the points are then
+            chosen on a sample of them, and the kernel must be one of inner products and norms. Rows that do not fit in
+            memory may come a block at a time: from a generator or a function that returns one, a
+            ``pyarrow.dataset.Dataset`` or ``RecordBatchReader``, or a polars ``LazyFrame``; they are kept in a
+            temporary file and read in passes. A large ``np.memmap`` is read where it is.
         y : array-like of shape (n_samples,), default=None
-            Classes, of any type; only methods and kernels that need labels look at them.
+            Classes, of any type; used only by methods and kernels that need labels.
+        sample_weight : array-like of shape (n_samples,), default=None
+            Weight of each row, 1 by default: a row of weight 3 counts as three equal rows, one of weight 0 not at all.
+            Methods that cannot use weights raise an error.
 
         Returns
         -------
         self : object
             The fitted estimator.
         """
-        self._fit_inverse(self._fit(X, y))
+        self._fit_inverse(*self._fit(X, y, sample_weight))
         return self
 
     @on_threads
-    def _fit_inverse(self, X):
+    def _fit_inverse(self, X, weights):
         """What `inverse_transform` needs of the training rows."""
         inverse = self.inverse or ("fixed-point" if _preimage.applies(self._model) else "ridge")
         if inverse == "fixed-point" and not _preimage.applies(self._model):
             raise ValueError(f"inverse = 'fixed-point': only {listed(those(KERNELS, 'gaussian'))} has one")
+        if is_sparse(X):
+            if self.inverse in ("ridge", "kernel-ridge"):
+                raise ValueError(f"inverse = {self.inverse!r}: expected None on rows that stay sparse, or dense rows")
+            return
         if not self.__sklearn_tags__().input_tags.pairwise and X.dtype != object:
             if inverse == "ridge":
-                self._inverse = Ridge(alpha=self.alpha).fit(self._model.transform(X), X)
+                self._inverse = Ridge(alpha=self.alpha).fit(self._model.transform(X), X, sample_weight=weights)
             elif inverse == "kernel-ridge":
-                self._inverse = _preimage.KernelRidge(self._model, self.support_vectors_, X, self.alpha)
+                self._inverse = _preimage.KernelRidge(self._model, self.support_vectors_, X, self.alpha, weights)
 
+    @over_partitions
     @on_threads
     def transform(self, X):
         """Features of rows, at `n_support` kernel values each.
@@ -143,14 +179,13 @@ class SparseKernelPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, KernelM
             Features, in float32 if X is.
         """
         X = self._queries(X)
-        features = self._model.transform(dense(X), single=X.dtype == np.float32)
-        return features.astype(X.dtype, copy=False)
+        return self._features(X).astype(np.float32 if X.dtype == np.float32 else np.float64, copy=False)
 
     @on_threads
     def inverse_transform(self, X):
         """Rows whose features are near the given ones.
 
-        By a fixed point over the support or by a regression, as the parameter `inverse` says.
+        Found by a fixed-point iteration over the support or by a regression, depending on the parameter `inverse`.
 
         Parameters
         ----------
@@ -163,6 +198,7 @@ class SparseKernelPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, KernelM
             Rows.
         """
         check_is_fitted(self)
+        refuse(X, "features are inverted as arrays only")
         refuse_masked(X=X)
         X = check_array(X, dtype=[np.float64, np.float32])
         if X.shape[1] != self.n_components_:
@@ -173,7 +209,8 @@ class SparseKernelPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, KernelM
             rows = _preimage.fixed_point(self._model, X.astype(np.float64))
         else:
             raise NotFittedError(
-                "no inverse: a precomputed kernel has none, and of a model file only the fixed point is left"
+                "no inverse: a precomputed kernel has none, and of a model file, or after partial_fit, only the fixed"
+                " point is left"
             )
         return rows.astype(X.dtype, copy=False)
 
@@ -193,9 +230,26 @@ class SparseKernelPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, KernelM
         score : float
             From 0 to 1; on the training rows it is `captured_variance_ratio_`.
         """
-        X = double(self._queries(X))
-        captured = np.square(self._along(self._model.transform(X))).sum()
-        return float(captured / (captured + self._model.score(X).sum()))
+        X = self._queries(X)
+        X = X.astype(np.float64, copy=False) if is_sparse(X) else double(X)
+        captured = np.square(self._along(self._features(X))).sum()
+        return float(captured / (captured + self._novelty(X).sum()))
+
+    @available_if(has_density)
+    def score_samples(self, X):
+        """Log-likelihood of rows, as `sklearn.decomposition.PCA` has it: `log_likelihood` under another name.
+
+        Parameters
+        ----------
+        X : {array-like, sparse matrix} of shape (n_samples, n_features)
+            Rows.
+
+        Returns
+        -------
+        log_likelihood : ndarray of shape (n_samples,)
+            Natural logarithms.
+        """
+        return self.log_likelihood(X)
 
     def _adopt(self, model):
         self._inverse = None

@@ -28,18 +28,27 @@ def as_objects(X):
     shape = getattr(X, "shape", None)
     if not hasattr(X, "__len__") or shape is not None and len(shape) != 1 or not len(X):
         return None
-    first = next(iter(X))
-    if np.ndim(first) > 0 or isinstance(first, Number):
+    if is_numbers(next(iter(X))):
         return None
     objects = np.empty(len(X), dtype=object)
     objects[:] = list(X)
     return objects
 
 
+def is_numbers(row):
+    """Whether a row is numbers, or an array of whatever type: not a string, nor what numpy cannot read."""
+    if isinstance(row, (str, bytes)):
+        return False
+    try:
+        return isinstance(row, Number) or hasattr(row, "dtype") or np.ndim(np.asarray(row, dtype=float)) > 0
+    except Exception:  # noqa: BLE001  (whatever an object says that is asked to be an array)
+        return False
+
+
 def fit(X, kernel, scaling, names=None, words=None, **options):
     """As `_core.fit`, for rows under a function, or for a matrix of kernel values."""
     if scaling != "none":
-        raise ValueError(f"scaling = {scaling!r}: must be none under a given kernel, which sees the rows as they are")
+        raise ValueError(f"scaling = {scaling!r}: must be None under a given kernel, which sees the rows as they are")
     values = X if isinstance(kernel, str) else matrix(kernel, X, X)
     if values.shape[0] != values.shape[1]:
         raise ValueError(f"a precomputed kernel matrix must be square, X has shape {values.shape}")
@@ -76,7 +85,7 @@ def takes_tables(kernel, X):
     few = np.concatenate([X[:1], X[:1]])
     try:
         return np.shape(kernel(X[:1], few)) == (1, 2)
-    except Exception:  # noqa: BLE001: whatever a function of two rows says to tables
+    except Exception:  # noqa: BLE001  (whatever a function of two rows says to tables)
         return False
 
 
@@ -128,6 +137,13 @@ class Given:
         X = numbers(X)
         return X[:, self.parts["rows"]] if isinstance(self.kernel, str) else matrix(self.kernel, X, self.points)
 
+    def far_outside(self, X):
+        """Rows under a kernel of someone else's have no range."""
+        return None
+
+    def request(self):
+        return None
+
     def p_values(self, scores):
         return self.model.p_values(scores)
 
@@ -139,11 +155,23 @@ class Given:
         about["report"]["notes"] += self.notes
         return json.dumps({**about, "kernel": {"name": "given"}, "d": self.width})
 
+    def log_likelihood(self, X, single=False):
+        raise ValueError("a given kernel has no log-likelihood")
+
+    def contributions(self, X):
+        raise ValueError("a given kernel knows nothing of inputs")
+
     def score_gradient(self, X):
         raise ValueError("a given kernel has no gradient")
 
     def to_bytes(self):
         raise ValueError("a given kernel cannot be written to a model file: pickle the estimator")
 
+    def export(self, kind, **options):
+        raise ValueError("a given kernel cannot be exported: use one of the core")
+
     def save(self, path):
+        self.to_bytes()
+
+    def with_scaler(self, *_):
         self.to_bytes()

@@ -7,44 +7,95 @@ from pathlib import Path
 import numpy as np
 from sklearn.base import BaseEstimator
 from sklearn.exceptions import ConvergenceWarning
+from sklearn.utils.metaestimators import available_if
 from sklearn.utils.multiclass import check_classification_targets
-from sklearn.utils.validation import check_is_fitted, validate_data
+from sklearn.utils.validation import _check_sample_weight, check_is_fitted, validate_data
 
-from . import _core, _given, _parameters, _request, _spec, _threads
-from .exceptions import DenseCopyWarning, ShortfallWarning
+from . import _blocks, _core, _given, _parameters, _request, _spec, _threads
+from ._collections import over_partitions, refuse
+from ._documentation import Linked
+from ._registry import METHODS, listed, those
+from .exceptions import DenseCopyWarning, RangeWarning, ShortfallWarning
 
 # Notes of the core that say what a model lacks: "20 components asked for, 10 found: …".
 SHORTFALL = " asked for, "
 # Below so many bytes nobody needs to know of a dense copy.
 SMALL_COPY = 100_000_000
+# Sparse rows that hold something in less than one cell of so many are not made dense to be asked about.
+DENSITY = 8
 
 
-class KernelModel(_parameters.Parameters, BaseEstimator):
+def has_density(estimator):
+    """Whether the method fits a density."""
+    name = _spec.entry_of(METHODS, estimator.method)
+    if not name.get("density"):
+        raise AttributeError(f"only {listed(those(METHODS, 'density'))} has a log-likelihood")
+    return True
+
+
+class KernelModel(_parameters.Parameters, Linked, BaseEstimator):
     """A model of the core behind scikit-learn's conventions. Not for use by itself."""
 
-    def _fit(self, X, y):
-        """Fits the core's model to X, keeps it, and returns X as the core saw it."""
+    def _fit(self, X, y, sample_weight=None):
+        """Fits the core's model to X and keeps it; returns X as the core saw it, or rows of a stream, and weights."""
+        refuse(X, f"fit it with skpca.dask.{type(self).__name__}, which leaves it where it is")
         _parameters.check(self)
-        with _threads.limited(self.n_jobs):
-            return self._fit_checked(*self._training(X, y))
+        with _threads.limited(self.n_jobs), _parameters.renamed(self):
+            streamed = None if _given.is_given(self.kernel) else _blocks.stream(X)
+            self._check_rows(streamed is None and not is_sparse(X))
+            if streamed is None:
+                X, labels = self._training(X, y)
+                weights = None if sample_weight is None else _check_sample_weight(sample_weight, X, dtype=np.float64)
+                X = self._fit_checked(X, labels, weights)
+                n = X.shape[0]
+            else:
+                if sample_weight is not None:
+                    raise ValueError(
+                        "sample_weight: rows that are read in passes count one each; give an array of them"
+                    )
+                rows = self._fit_checked(self._streamed(*streamed), None)
+                X, weights, n = rows.sample(_blocks.KEPT, 0), None, rows.shape[0]
+        self._fitted_to(X, weights, n)
+        return X, weights
 
-    def _fit_checked(self, X, labels):
+    def _check_rows(self, dense):
+        """Before a fit: whether these rows, a dense array or others, are enough for what is to be done after it."""
+
+    def _fitted_to(self, X, weights, n):
+        """What else is to be done once there is a model of n rows: X, or more of which X are some."""
+
+    def _streamed(self, rows, names):
+        """Checked rows that are read in passes."""
+        n, self.n_features_in_ = rows.shape
+        if hasattr(self, "feature_names_in_"):
+            del self.feature_names_in_
+        if names is not None:
+            self.feature_names_in_ = np.array(names, dtype=object)
+        if n < 2:
+            raise ValueError(f"Found array with {n} sample(s) while a minimum of 2 is required.")
+        if _spec.labelled(self):
+            raise ValueError("X: methods and kernels with labels need an array: draw a sample of the rows")
+        return rows
+
+    def _fit_checked(self, X, labels, weights=None):
         given = _given.is_given(self.kernel)
         seed = _spec.seed(self.random_state)
         model = (_given if given else _core).fit(
-            X,
-            method=_spec.text("method", _spec.method(self)),
+            compressed(X) if is_sparse(X) else X,
+            method=_spec.text("method", self._method()),
             kernel=self.kernel if given else _spec.text("kernel", _spec.kernel(self)),
             components=self.n_components,
             support=self.n_support,
             fidelity=self.fidelity,
             center=self.center,
-            scaling=self.scaling,
+            scaling=self.scaling or "none",
             seed=seed,
             labels=labels,
-            names=distinct(getattr(self, "feature_names_in_", ())),
+            weights=weights,
+            names=self._names(getattr(self, "feature_names_in_", ())),
             progress=progress(type(self).__name__) if self.verbose else None,
             words=_request.words(self, seed),
+            **self._landmarks(X, given),
             **self._options(),
         )
         about = self._adopt(model)
@@ -56,6 +107,21 @@ class KernelModel(_parameters.Parameters, BaseEstimator):
             if SHORTFALL in note:
                 warnings.warn(note, ShortfallWarning, stacklevel=4)
         return X
+
+    def _landmarks(self, X, given):
+        """The points to keep, where they are given: numbers of rows, or rows."""
+        if self.landmarks is None:
+            return {}
+        if given:
+            raise ValueError("landmarks: must be None under a given kernel; n_support says how many samples are kept")
+        landmarks = np.asarray(self.landmarks)
+        if landmarks.ndim == 1:
+            if landmarks.dtype.kind not in "iu" or landmarks.min() < 0:
+                raise ValueError(
+                    f"landmarks: expected row numbers from 0 to {X.shape[0] - 1}, or rows of two dimensions"
+                )
+            return {"landmark_rows": landmarks.tolist()}
+        return {"landmarks": np.ascontiguousarray(dense(landmarks), dtype=np.float64)}
 
     def get_params(self, deep=True):
         """The parameters by name; with `deep` also those of dicts, as ``method__penalty``."""
@@ -74,6 +140,14 @@ class KernelModel(_parameters.Parameters, BaseEstimator):
             setattr(self, name, {**_spec.fields(name, getattr(self, name)), parameter: value})
         return self
 
+    def _method(self):
+        """The method that the core is asked for."""
+        return _spec.method(self)
+
+    def _names(self, names):
+        """Names of the core's columns, or nothing."""
+        return distinct(names)
+
     def _options(self):
         """What else the core is asked for."""
         return {}
@@ -82,7 +156,9 @@ class KernelModel(_parameters.Parameters, BaseEstimator):
         """Checked rows, and the number of each row's class where labels matter."""
         checks = dict(ensure_min_samples=2)
         if not _spec.labelled(self):
-            return double(self._checked(X, **checks)), None
+            X = self._checked(X, **checks)
+            stays_sparse = is_sparse(X) and copy_size(X) > SMALL_COPY and not _given.is_given(self.kernel)
+            return X if stays_sparse else double(X), None
         X, y = self._checked(X, y=y, **checks)
         check_classification_targets(y)
         return double(X), np.unique(y, return_inverse=True)[1].astype(np.int64, copy=False)
@@ -90,8 +166,13 @@ class KernelModel(_parameters.Parameters, BaseEstimator):
     def _queries(self, X):
         """Checked rows of new data, in the type they came in."""
         check_is_fitted(self)
+        refuse(X, "this method answers for arrays only; transform and the scores leave it where it is")
         # The core looks for NaN itself, and looking costs as much as fifteen kernel values.
-        return self._checked(X, reset=False, ensure_all_finite=_given.is_given(self.kernel))
+        X = self._checked(X, reset=False, ensure_all_finite=_given.is_given(self.kernel))
+        far = None if hasattr(X, "toarray") else self._model.far_outside(X)
+        if far is not None:
+            warnings.warn(far, RangeWarning, stacklevel=4)
+        return X
 
     def _checked(self, X, **checks):
         """Rows in C order, dense or sparse, float32 where they came so. A function may take rows of anything."""
@@ -108,9 +189,22 @@ class KernelModel(_parameters.Parameters, BaseEstimator):
         except OverflowError as error:
             raise ValueError(f"X: expected real numbers: {error}") from error
 
+    def _features(self, X):
+        """Features of checked rows; sparse ones stay sparse where the kernel allows."""
+        if self._takes_sparse and is_mostly_zeros(X):
+            return self._model.transform_sparse(compressed(X)).astype(X.dtype, copy=False)
+        return self._model.transform(dense(X), single=X.dtype == np.float32)
+
+    def _novelty(self, X):
+        """Scores of checked rows; sparse ones stay sparse where the kernel allows."""
+        if self._takes_sparse and is_mostly_zeros(X):
+            return self._model.score_sparse(compressed(X))
+        return self._model.score(dense(X))
+
     def _adopt(self, model):
         """Keeps a model, and says what it is."""
         parts, about = model.arrays(), json.loads(model.describe())
+        self._takes_sparse = isinstance(model, _core.Model) and takes_sparse(about)
         self._model = model
         self._frame = parts.get("frame")
         self.support_ = parts.get("rows")
@@ -127,9 +221,82 @@ class KernelModel(_parameters.Parameters, BaseEstimator):
         self.n_iter_ = max(1, self.report_["rounds"])
         return about
 
+    def moments(self, X=None, sample_weight=None):
+        """Sums over rows, of which a model over the same support can be made: they are small, and can be added.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, n_features), default=None
+            Rows; none by default.
+        sample_weight : array-like of shape (n_samples,), default=None
+            How much each row counts; 1 by default.
+
+        Returns
+        -------
+        moments : Moments
+            With `add`, `merge`, `subtract`, `scale` and `to_bytes`. `fit_moments` makes a model of them.
+        """
+        check_is_fitted(self)
+        moments = self._model.moments()
+        if X is not None:
+            moments.add(double(self._queries(X)), sample_weight)
+        return moments
+
+    def fit_moments(self, moments):
+        """Replace the components by the best ones over the same support for the rows in `moments`.
+
+        Support, kernel and scaling stay, and so do the fidelity and the training scores: they are those of the rows
+        that `fit` saw.
+
+        Parameters
+        ----------
+        moments : Moments
+            Sums over rows, made by `moments` of this estimator or of one with the same model.
+
+        Returns
+        -------
+        self : object
+            The estimator.
+        """
+        check_is_fitted(self)
+        self._adopt(self._model.refit(moments))
+        return self
+
     def _along(self, features):
         """Features along orthonormal directions that span the components."""
         return features if self._frame is None else features @ self._frame
+
+    @available_if(has_density)
+    @over_partitions
+    def log_likelihood(self, X):
+        """Log-likelihood of rows under the Gaussian in feature space that the method fitted.
+
+        Its mean over rows held out tells which noise is best. Only for methods with a density.
+
+        Parameters
+        ----------
+        X : {array-like, sparse matrix} of shape (n_samples, n_features)
+            Rows.
+
+        Returns
+        -------
+        log_likelihood : ndarray of shape (n_samples,)
+            Natural logarithms.
+        """
+        X = dense(self._queries(X))
+        with _threads.limited(self.n_jobs):
+            return self._model.log_likelihood(X)
+
+    @property
+    def feature_importances_(self):
+        """Which inputs shape the components: their shares of the squared gradients at the points kept, which sum to 1.
+
+        Columns of different units should be scaled.
+        """
+        check_is_fitted(self)
+        if _given.is_given(self.kernel):
+            raise AttributeError("a given kernel has no gradient: inputs have no importance")
+        return self._model.importance()
 
     def save(self, path):
         """Write the model to a file that the `skpca` program and `load` read.
@@ -176,7 +343,41 @@ class KernelModel(_parameters.Parameters, BaseEstimator):
 def unscaled(parts):
     """The support as rows of the caller's table; things that are not rows of numbers as they are."""
     support = parts["support"]
-    return support if parts["scale"] is None else support * parts["scale"] + parts["shift"]
+    plain = parts["scale"] is None or (parts["scale"] == 1).all() and not parts["shift"].any()
+    return support if plain else support * parts["scale"] + parts["shift"]
+
+
+def is_sparse(X):
+    """Whether rows are a sparse matrix."""
+    return hasattr(X, "toarray")
+
+
+def is_mostly_zeros(X):
+    """Whether rows are a sparse matrix that is faster as it is than dense."""
+    return is_sparse(X) and DENSITY * X.nnz < X.shape[0] * X.shape[1]
+
+
+def takes_sparse(about):
+    """Whether a model can be asked about sparse rows: by its scaling and its kernel."""
+    try:
+        _core.check_sparse(json.dumps(about["kernel"]))
+    except ValueError:
+        return False
+    return about["scaling"] == "none"
+
+
+def compressed(X):
+    """Sparse rows as the core reads them: their arrays, with ascending columns in each row."""
+    if not X.has_canonical_format:
+        X = X.copy()
+        X.sum_duplicates()
+    arrays = X.indptr.astype(np.int64, copy=False), X.indices.astype(np.int32, copy=False)
+    return _core.SparseRows(*arrays, X.data.astype(np.float64, copy=False), X.shape[1])
+
+
+def copy_size(X):
+    """Bytes of sparse rows that are made dense."""
+    return X.shape[0] * X.shape[1] * X.dtype.itemsize
 
 
 def distinct(names):
@@ -193,9 +394,9 @@ def refuse_masked(**arrays):
 
 def dense(X):
     """Rows as a model of the core takes them: float64 or float32. Those that are dense already are not copied."""
-    if not hasattr(X, "toarray"):
+    if not is_sparse(X):
         return X
-    size = X.shape[0] * X.shape[1] * X.dtype.itemsize
+    size = copy_size(X)
     if size > SMALL_COPY:
         message = f"sparse input of {X.shape[0]} x {X.shape[1]} is made dense, which takes {size / 1e9:.1f} GB"
         warnings.warn(message, DenseCopyWarning, stacklevel=5)

@@ -1,24 +1,45 @@
 """`KernelNovelty`: distance of rows to a sparse kernel PCA model."""
 
-from dataclasses import dataclass, field
+import warnings
+from dataclasses import dataclass, field, fields
 
 import numpy as np
+import scipy.sparse
 from sklearn.base import OutlierMixin
 from sklearn.exceptions import NotFittedError
+from sklearn.utils._param_validation import InvalidParameterError
 
-from ._kernel_model import KernelModel, dense, double
-from ._parameters import about, documented, is_one_of, is_positive
+from . import _given, _spec
+from ._collections import over_partitions
+from ._kernel_model import double, is_sparse
+from ._online import OnlineModel
+from ._parameters import Parameters, about, among, documented, is_flag, is_one_of, is_positive, is_whole
 from ._request import CONTAMINATION
+from ._threads import on_threads
+from .exceptions import ShortfallWarning
+
+ROW_ORDERS = ("auto", "time", "any")
+STATISTICS = ("mahalanobis", "distance")
+
+# Share of the rows of a clean table that a robust fit may set aside.
+BY_CHANCE = 0.02
+
+
+def replaced(name, default):
+    """A shared parameter with a default of its own."""
+    shared = next(one for one in fields(Parameters) if one.name == name)
+    return field(default=default, metadata=shared.metadata)
 
 
 @documented
 @dataclass(eq=False, repr=False, kw_only=True)
-class KernelNovelty(OutlierMixin, KernelModel):
+class KernelNovelty(OutlierMixin, OnlineModel):
     """Detector of outliers by their distance to kernel PCA components over a handful of points.
 
-    The score is Hoffmann's reconstruction error: the squared distance, in feature space, of a row to the span of the
-    components; process engineers know it as SPE or Q. Columns are taken as they are: give a `scaling`, or put a
-    `StandardScaler` before it, where they have different units.
+    By default the score is the Mahalanobis distance in feature space, along all components that 100 points span plus a
+    little noise; process engineers know its parts as SPE (or Q) and T². With ``statistic="distance"`` it is Hoffmann's
+    reconstruction error, the squared distance to the span of the leading components (SPE alone). Columns are not scaled
+    by default: if their units differ, set `scaling` or put a `StandardScaler` in front.
 
     Parameters
     ----------
@@ -27,7 +48,14 @@ class KernelNovelty(OutlierMixin, KernelModel):
     Attributes
     ----------
     offset_ : float
-        Rows with a lower `score_samples` are outliers.
+        Rows with a lower `score_samples` are outliers. After `partial_fit` it is computed from the last 1000 rows, each
+        scored before it was learned.
+    reference_offset_ : float
+        The same, as `fit` or the first `partial_fit` found it.
+    n_samples_seen_ : int
+        Rows that `fit` and `partial_fit` saw, learned or not.
+    limits_ : dict or None
+        Separate limits of the `statistics` "spe" and "t2"; None without a false-alarm rate.
     support_, support_vectors_, coefficients_, explained_variance_, fidelity_, gamma_, report_, n_features_in_, ...
         As in :class:`SparseKernelPCA`.
 
@@ -35,50 +63,144 @@ class KernelNovelty(OutlierMixin, KernelModel):
     --------
     SparseKernelPCA : The same model as a transformer.
 
+    References
+    ----------
+    .. [1] H. Hoffmann, "Kernel PCA for novelty detection", Pattern Recognition 40 (2007), 863-874.
+       doi:10.1016/j.patcog.2006.07.009
+    .. [2] C. F. Alcala and S. J. Qin, "Reconstruction-based contribution for process monitoring", Automatica 45
+       (2009), 1593-1600. doi:10.1016/j.automatica.2009.02.027
+    .. [3] W. Ku, R. H. Storer and C. Georgakis, "Disturbance detection and isolation by dynamic principal component
+       analysis", Chemometrics and Intelligent Laboratory Systems 30 (1995), 179-196. doi:10.1016/0169-7439(95)00076-3
+
     Examples
     --------
     >>> import numpy as np
     >>> from skpca import KernelNovelty
-    >>> angle = np.linspace(0, 2 * np.pi, 200, endpoint=False)
+    >>> angle = np.random.default_rng(0).uniform(0, 2 * np.pi, 200)
     >>> ring = np.column_stack([np.cos(angle), np.sin(angle)])
-    >>> detector = KernelNovelty(n_support=20, random_state=0).fit(ring)
+    >>> detector = KernelNovelty(n_support=10, random_state=0).fit(ring)
     >>> detector.predict([[1.0, 0.0], [0.0, 0.0]])
     array([ 1, -1])
     >>> detector.p_values([[0.0, 0.0]]).round(3)
     array([0.005])
     """
 
+    method: str | dict = replaced("method", "landmarks")
+    statistic: str = field(
+        default="auto",
+        metadata=about(
+            'What novelty is: "mahalanobis" or "distance". "auto" is "mahalanobis" for the default method, "distance"'
+            " where another method, a number of components, a fidelity or a kernel function is given. Under"
+            ' "mahalanobis" `n_support` is 100,'
+            " `n_components` as large, and the default kernel a Gaussian ten times as wide (in"
+            " squares), unless they are given.",
+            is_one_of(("auto", *STATISTICS)),
+            f"a str among {among(('auto', *STATISTICS))}",
+        ),
+    )
     contamination: str | float = field(
         default="auto",
         metadata=about(
-            'Share of the training rows that count as outliers, above 0 and up to 0.5; "auto" is 0.05.',
+            'Share of the training rows that count as outliers, above 0 and up to 0.5. "auto" leaves the threshold to'
+            " `false_alarm_rate`.",
             lambda value: is_one_of(("auto",))(value) or is_positive(value) and value <= 0.5,
-            '"auto", or a number above 0 and up to 0.5',
+            "a str among {'auto'} or a float in the range (0.0, 0.5]",
+        ),
+    )
+    false_alarm_rate: float | None = field(
+        default=None,
+        metadata=about(
+            'Share of fresh normal rows that may be called outliers; None is 0.05 where `contamination` is "auto".'
+            " Threshold and p-values then come from models that have not seen the rows they score: 3 to 10 more fits of"
+            " the same size. Methods and kernels that need labels take the training scores unless a rate is given.",
+            lambda value: is_positive(value) and value < 1,
+            "a float in the range (0.0, 1.0)",
+        ),
+    )
+    score_fidelity: float | None = field(
+        default=None,
+        metadata=about(
+            "How well scores should agree with those of a model that keeps every row: points are added until the rank"
+            ' correlation of both, on rows held out, is this much. ``report_["score_fidelity"]`` says how well they do.'
+            " None leaves the size to `n_support` and `fidelity`.",
+            lambda value: is_positive(value) and value <= 1,
+            "a float in the range (0.0, 1.0]",
+        ),
+    )
+    robust: bool | str = field(
+        default=False,
+        metadata=about(
+            "Whether rows that do not belong to the others are set aside before the fit, by concentration steps"
+            " (Rousseeuw & Van Driessen 1999); up to a quarter of them may be outliers."
+            ' ``report_["set_aside"]`` has their numbers. "auto" sets rows aside only where they are more than 2 % of'
+            " all: clean tables lose as many to chance.",
+            lambda value: is_flag(value) or is_one_of(("auto",))(value),
+            "a bool, a str among {'auto'}",
+        ),
+    )
+    row_order: str = field(
+        default="auto",
+        metadata=about(
+            'What the order of the rows means for `false_alarm_rate`: "time", "any" (nothing) or "auto" (time, if'
+            " neighbouring rows are alike). Rows in time order are held out in long stretches, and count for as many as"
+            " are independent.",
+            is_one_of(ROW_ORDERS),
+            f"a str among {among(ROW_ORDERS)}",
         ),
     )
 
-    def fit(self, X, y=None):
+    lags: int = field(
+        default=0,
+        metadata=about(
+            "How many rows before it belong to each row, which are in time order then (dynamic kernel PCA, Ku, Storer &"
+            " Georgakis 1995): a row is judged together with them. The first rows of a table, which have fewer before"
+            " them, take the very first in place of those. `support_vectors_` have the columns of the row, then those"
+            " of the row before, and so on; `contributions` and `slopes` are summed over them.",
+            lambda value: is_whole(value, 0),
+            "an int in the range [0, 2**63)",
+        ),
+    )
+    learn_alarms: bool = field(
+        default=False,
+        metadata=about(
+            "Whether `partial_fit` also learns rows that `predict` calls outliers.",
+            is_flag,
+            "a bool",
+        ),
+    )
+
+    def fit(self, X, y=None, sample_weight=None):
         """Fit the components and the threshold.
 
         Parameters
         ----------
-        X : {array-like, sparse matrix} of shape (n_samples, n_features)
-            Training rows; sparse ones are made dense.
+        X : {array-like, sparse matrix} of shape (n_samples, n_features), or what yields blocks of rows
+            Training rows. Sparse ones whose dense copy would take more than 100 MB stay sparse: the points are then
+            chosen on a sample of them, and the kernel must be one of inner products and norms. Rows that do not fit in
+            memory may come a block at a time: from a generator or a function that returns one, a
+            ``pyarrow.dataset.Dataset`` or ``RecordBatchReader``, or a polars ``LazyFrame``; they are kept in a
+            temporary file and read in passes. A large ``np.memmap`` is read where it is.
         y : array-like of shape (n_samples,), default=None
             Classes, of any type; only methods and kernels that need labels look at them.
+        sample_weight : array-like of shape (n_samples,), default=None
+            How much each row counts, as if it were repeated so often; 1 by default. Rows that count 0 might as well not
+            be there. Not all methods take weights: others say so.
 
         Returns
         -------
         self : object
             The fitted estimator.
         """
-        X = self._fit(X, y)
+        X, weights = self._fit(X, y, sample_weight)
+        if self.false_alarm_rate is not None and self._calibration and self._calibration["tail"]:
+            warnings.warn(self.report_["notes"][-1], ShortfallWarning, stacklevel=2)
         if self._precision is None:
-            features = self._model.transform(X)
-            self._precision = np.linalg.pinv(features.T @ features / len(features), hermitian=True)
+            features = self._features(X)
+            shares = np.full(len(features), 1 / len(features)) if weights is None else weights / weights.sum()
+            self._precision = np.linalg.pinv((features.T * shares) @ features, hermitian=True)
         return self
 
-    def fit_predict(self, X, y=None):
+    def fit_predict(self, X, y=None, sample_weight=None):
         """Fit, and say which training rows are outliers.
 
         Parameters
@@ -87,14 +209,17 @@ class KernelNovelty(OutlierMixin, KernelModel):
             Training rows.
         y : array-like of shape (n_samples,), default=None
             As in `fit`.
+        sample_weight : array-like of shape (n_samples,), default=None
+            As in `fit`.
 
         Returns
         -------
         labels : ndarray of shape (n_samples,)
             1 for inliers, -1 for outliers.
         """
-        return self.fit(X, y).predict(X)
+        return self.fit(X, y, sample_weight).predict(X)
 
+    @over_partitions
     def score_samples(self, X):
         """How normal rows are: minus the squared distance to the span of the components.
 
@@ -110,8 +235,9 @@ class KernelNovelty(OutlierMixin, KernelModel):
         """
         return -self._scores(X)
 
+    @over_partitions
     def decision_function(self, X):
-        """`score_samples` less `offset_`: negative for outliers.
+        """`score_samples` minus `offset_`: negative for outliers.
 
         Parameters
         ----------
@@ -125,6 +251,7 @@ class KernelNovelty(OutlierMixin, KernelModel):
         """
         return self.score_samples(X) - self.offset_
 
+    @over_partitions
     def predict(self, X):
         """Which rows are outliers.
 
@@ -140,8 +267,12 @@ class KernelNovelty(OutlierMixin, KernelModel):
         """
         return np.where(self.decision_function(X) < 0, -1, 1)
 
+    @over_partitions
     def p_values(self, X):
-        """How rare scores as bad as those of X are among training rows.
+        """How rare scores as bad as those of X are among normal rows.
+
+        With a `false_alarm_rate`, as by default, they are valid: at most a share ``a`` of new normal rows has a p-value
+        of ``a`` or less. With `contamination` they are computed from training rows, and too small for new ones.
 
         Parameters
         ----------
@@ -151,15 +282,39 @@ class KernelNovelty(OutlierMixin, KernelModel):
         Returns
         -------
         p : ndarray of shape (n_samples,)
-            ``(1 + training rows at least as novel) / (1 + training rows)``.
+            ``(1 + training rows at least as novel) / (1 + training rows)``; rows in time order count for as many as
+            are independent.
         """
         scores = self._scores(X)
         return self._model.p_values(scores)
 
+    @on_threads
+    def statistics(self, X):
+        """Both statistics of process monitoring: SPE (or Q) and T².
+
+        SPE is the squared distance to the span of all components, T² the sum of the squared features over their
+        variances, with a little noise added. The default `statistic` combines both. With a `false_alarm_rate` each has
+        its own limit in ``limits_``, which that share of new normal rows exceeds.
+
+        Parameters
+        ----------
+        X : {array-like, sparse matrix} of shape (n_samples, n_features)
+            Rows.
+
+        Returns
+        -------
+        spe : ndarray of shape (n_samples,)
+            What lies outside the span of the components.
+        t2 : ndarray of shape (n_samples,)
+            What lies within it.
+        """
+        return self._model.statistics(double(self._queries(X)))
+
+    @on_threads
     def hotelling(self, X):
         """Hotelling's T² of the components: distance from the mean *within* their span.
 
-        What `score_samples` does not see: a row in the span, but far out.
+        With ``statistic="distance"``, `score_samples` misses rows that lie in the span but far out; this finds them.
 
         Parameters
         ----------
@@ -171,14 +326,43 @@ class KernelNovelty(OutlierMixin, KernelModel):
         t2 : ndarray of shape (n_samples,)
             Squared uncorrelated features over their variances, summed.
         """
-        X = double(self._queries(X))
+        X = self._queries(X)
         if self._precision is None:
             raise NotFittedError("a model file does not keep the correlations of components: fit the detector again")
-        features = self._model.transform(X)
+        features = self._features(X).astype(np.float64, copy=False)
         return np.einsum("ij,jk,ik->i", features, self._precision, features)
 
-    def contributions(self, X):
-        """Which inputs drove the novelty of a row: the slope of its distance along each feature.
+    @on_threads
+    def contributions(self, X, return_expected=False):
+        """What each input adds to the novelty of a row.
+
+        How much the score would fall if this input alone had the value that the model expects (reconstruction-based
+        contributions, Alcala & Qin 2009), scaled so that contributions add up to the score of the row minus the median
+        score of the training rows. This identifies a faulty input at any distance, even where slopes vanish.
+
+        Parameters
+        ----------
+        X : {array-like, sparse matrix} of shape (n_samples, n_features)
+            Rows.
+        return_expected : bool, default=False
+            Whether the expected values are returned too.
+
+        Returns
+        -------
+        contributions : ndarray of shape (n_samples, n_features)
+            None is below 0 in a row that is more novel than the median.
+        expected : ndarray of shape (n_samples, n_features)
+            The value of each input at which the row would be least novel, the others as they are. Only if
+            ``return_expected``.
+        """
+        X = double(self._queries(X))
+        contributions, expected = self._model.contributions(X)
+        contributions, expected = self._over_lags(contributions), expected[:, : self.n_features_in_]
+        return (contributions, expected) if return_expected else contributions
+
+    @on_threads
+    def slopes(self, X):
+        """How fast the novelty of a row changes with each input.
 
         Parameters
         ----------
@@ -191,23 +375,117 @@ class KernelNovelty(OutlierMixin, KernelModel):
             Positive where a larger value would make the row more novel, negative where a smaller one would.
         """
         X = double(self._queries(X))
-        return self._model.score_gradient(X)
+        return self._over_lags(self._model.score_gradient(X))
 
+    @on_threads
     def _scores(self, X):
         """The core's scores, higher is more novel."""
-        X = dense(self._queries(X))
-        return self._model.score(X)
+        return self._novelty(self._queries(X))
 
-    def _share(self):
-        """Share of the training rows that count as outliers."""
-        return CONTAMINATION if isinstance(self.contamination, str) else float(self.contamination)
+    def _checked(self, X, **checks):
+        """Checked rows, each with those before it."""
+        checked = super()._checked(X, **checks)
+        if not self.lags:
+            return checked
+        if isinstance(checked, tuple):
+            return with_lags(checked[0], self.lags), *checked[1:]
+        return with_lags(checked, self.lags)
+
+    def _fit_checked(self, X, labels, weights=None):
+        if self.lags:
+            if not (isinstance(X, np.ndarray) or is_sparse(X)):
+                raise ValueError(f"lags = {self.lags}: the rows must be in one array, for each needs those before it")
+            if self.row_order == "any":
+                raise InvalidParameterError(
+                    f"lags = {self.lags} and row_order = 'any': rows with lags are in time order"
+                )
+        self._sets_aside = bool(self.robust)
+        fitted = super()._fit_checked(X, labels, weights)
+        if self.robust == "auto" and len(self.report_["set_aside"]) <= BY_CHANCE * X.shape[0]:
+            self._sets_aside = False
+            fitted = super()._fit_checked(X, labels, weights)
+        return fitted
+
+    def _names(self, names):
+        names = super()._names(names)
+        return names and lagged_names(names, self.lags)
+
+    def _over_lags(self, values):
+        """One value per input: the sum over the rows that it comes from."""
+        return values.reshape(len(values), self.lags + 1, -1).sum(axis=1)
+
+    @property
+    def feature_importances_(self):
+        return self._over_lags(super().feature_importances_[None])[0]
+
+    feature_importances_.__doc__ = OnlineModel.feature_importances_.__doc__
+
+    def _rate(self):
+        """The false-alarm rate that the threshold holds; None where it is a quantile of the training scores."""
+        given = self.contamination != "auto"
+        if self.false_alarm_rate is not None:
+            if given:
+                both = f"contamination = {self.contamination!r} and false_alarm_rate = {self.false_alarm_rate!r}"
+                raise InvalidParameterError(f"{both}: give one of them, not both")
+            return float(self.false_alarm_rate)
+        return None if given or _spec.labelled(self) else CONTAMINATION
+
+    def _method(self):
+        usual = self.method == type(self).method and _given.is_given(self.kernel)
+        return {"name": _given.AMONG_SAMPLES} if usual else super()._method()
 
     def _options(self):
-        return {"quantile": 1.0 - self._share()}
+        quantile = 1.0 - (CONTAMINATION if self.contamination == "auto" else float(self.contamination))
+        return {
+            "quantile": quantile,
+            "false_alarms": self._rate(),
+            "statistic": self._statistic(),
+            "row_order": "time" if self.lags else self.row_order,
+            "score_fidelity": self.score_fidelity,
+            "robust": self._sets_aside,
+        }
+
+    def _statistic(self):
+        """What novelty is, once all parameters are known."""
+        if self.statistic != "auto":
+            return self.statistic
+        given = self.n_components is not None or self.fidelity is not None or _given.is_given(self.kernel)
+        return "distance" if given or self.method != type(self).method else "mahalanobis"
+
+    @classmethod
+    def load(cls, path):
+        estimator = super().load(path)
+        estimator.n_features_in_ //= estimator.lags + 1
+        if hasattr(estimator, "feature_names_in_"):
+            estimator.feature_names_in_ = estimator.feature_names_in_[: estimator.n_features_in_]
+        return estimator
+
+    load.__func__.__doc__ = OnlineModel.load.__doc__
+
+    def _learning(self):
+        return {**super()._learning(), "alarms": self.learn_alarms}
 
     def _adopt(self, model):
         about = super()._adopt(model)
         self.offset_ = -about["threshold"]
-        # Components that solve an eigenproblem are uncorrelated; a paper's own need not be.
-        self._precision = np.linalg.pinv(np.diag(self.explained_variance_)) if self._frame is None else None
+        self.reference_offset_ = -about["learned"]["reference"] if about["learned"] else self.offset_
+        self._calibration = about["calibration"]
+        self.limits_ = self._calibration and self._calibration["limits"]
+        # Components that solve an eigenproblem are uncorrelated; a paper's own need not be. What is noise to the score
+        # is noise here too.
+        variances = self.explained_variance_
+        inverse = np.divide(1, variances, out=np.zeros_like(variances), where=variances > about["noise"])
+        self._precision = np.diag(inverse) if self._frame is None else None
         return about
+
+
+def with_lags(X, lags):
+    """Each row, then the one before it, and so on; the first row stands for those before it."""
+    rows = np.arange(X.shape[0])
+    parts = [X[np.maximum(rows - lag, 0)] for lag in range(lags + 1)]
+    return scipy.sparse.hstack(parts, format="csr") if is_sparse(X) else np.concatenate(parts, axis=1)
+
+
+def lagged_names(names, lags):
+    """Names of columns, then of what they were a row ago, and so on."""
+    return [*names, *(f"{name} (t-{lag})" for lag in range(1, lags + 1) for name in names)]

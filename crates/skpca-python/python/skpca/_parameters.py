@@ -4,7 +4,8 @@
 own fields are its own parameters.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
+from contextlib import contextmanager
 from dataclasses import KW_ONLY, dataclass, field, fields
 from inspect import cleandoc, formatannotation
 from math import isfinite
@@ -14,11 +15,21 @@ from types import NoneType
 from typing import get_args
 
 import numpy as np
+from sklearn.utils._param_validation import InvalidParameterError
 
 from ._given import AMONG_SAMPLES
 from ._registry import KERNELS, METHODS, described, listed, owners, those
 
-SCALINGS = ("none", "standard", "minmax")
+SCALINGS = ("standard", "minmax", "none")
+INTEGERS = "an int in the range [1, 2**63)"
+# What the core calls parameters that have other names here.
+NAMES = {
+    "components": "n_components",
+    "support": "n_support",
+    "quantile": "contamination",
+    "false_alarms": "false_alarm_rate",
+    "seed": "random_state",
+}
 GAMMA_RULES = next(
     tuple(one["choices"]) for entry in KERNELS.values() for one in entry["parameters"] if one["sklearn"] == "gamma"
 )
@@ -48,8 +59,16 @@ def is_flag(value):
     return isinstance(value, bool | np.bool_)
 
 
+def is_spec(value):
+    return isinstance(value.get("name") if isinstance(value, dict) else value, str)
+
+
 def is_random_state(value):
     return is_whole(value, 0, 2**64 - 1) or isinstance(value, np.random.RandomState) or value is np.random
+
+
+def among(words):
+    return "{" + ", ".join(map(repr, words)) + "}"
 
 
 def about(text, is_sound=None, expected=None, more=""):
@@ -66,28 +85,32 @@ class Parameters:
         metadata=about(
             "Number of components; None is 10, or the rank of the data where that is lower.",
             is_whole,
-            "an integer from 1 to 2**63 - 1",
+            INTEGERS,
         ),
     )
     _: KW_ONLY
     method: str | dict = field(
         default="expansion",
         metadata=about(
-            "How the points are found: the name of a method, or a dict with parameters of its own too, such as"
+            "How the points are found: the name of a method, or a dict that also holds its parameters, such as"
             ' ``{"name": "l21", "penalty": 0.1}`` or, as on the command line, ``"l21,penalty=0.1"``. In a grid,'
             " ``method__penalty`` sets one of them.",
+            is_spec,
+            "a str or a dict with a str as 'name'",
             more=described(METHODS),
         ),
     )
     kernel: str | dict | Callable = field(
         default="rbf",
         metadata=about(
-            'The name of a kernel, or a dict with its parameters too, such as ``{"name": "rbf", "gamma": 0.5}``.'
+            'The name of a kernel, or a dict that also holds its parameters, such as ``{"name": "rbf", "gamma": 0.5}``.'
             " A function of two tables, as in `sklearn.metrics.pairwise`, or of two rows, which may then be any"
             ' objects (strings, graphs), or "precomputed" (X is the matrix of kernel values, then of those of new rows'
             f" with the training rows), works with every method but {listed(those(METHODS, 'synthetic_points'))},"
             f' in place of which "{AMONG_SAMPLES}" is used; it takes an n_samples x n_samples matrix and cannot be'
             " saved to a model file.",
+            lambda value: is_spec(value) or callable(value),
+            "a str, a dict with a str as 'name' or a callable",
             more=described(KERNELS),
         ),
     )
@@ -100,7 +123,7 @@ class Parameters:
             + "; ".join(f'"{rule}" for {listed(names)}' for rule, names in owners(KERNELS, "gamma", "default").items())
             + ".",
             is_gamma,
-            f"a finite number above 0 or one of {', '.join(GAMMA_RULES)}",
+            f"a float in the range (0.0, inf), a str among {among(GAMMA_RULES)}",
         ),
     )
     degree: int | None = field(
@@ -108,7 +131,7 @@ class Parameters:
         metadata=about(
             f"Degree of the kernel {listed(owners(KERNELS, 'degree', 'sklearn')['degree'])}.",
             lambda value: is_number(value) and value in range(1, 65),
-            "an integer from 1 to 64",
+            "an int in the range [1, 64]",
         ),
     )
     coef0: float | None = field(
@@ -116,18 +139,26 @@ class Parameters:
         metadata=about(
             f"Constant of the kernels {listed(owners(KERNELS, 'coef0', 'sklearn')['coef0'])}.",
             is_number,
-            "a finite number",
+            "a float in the range (-inf, inf)",
         ),
     )
-    n_support: int | None = field(
-        default=None, metadata=about("How many points are kept.", is_whole, "an integer from 1 to 2**63 - 1")
+    n_support: int | None = field(default=None, metadata=about("Number of points to keep.", is_whole, INTEGERS))
+    landmarks: Sequence | np.ndarray | None = field(
+        default=None,
+        metadata=about(
+            "Points to use instead of choosing them: indices of training rows, or an array of points. Exactly these"
+            " are kept, except any that depend on others, which the report names.",
+            lambda value: not isinstance(value, str) and np.ndim(value) in (1, 2) and len(value) > 0,
+            "a sequence of row numbers or an array-like of shape (n_support, n_features)",
+        ),
     )
     fidelity: float | None = field(
         default=None,
         metadata=about(
-            "How good the components must be, from 0 to 1. With neither this nor `n_support`: 0.95.",
+            "Share of what exact kernel PCA captures that the components must reach, from 0 to 1; 0.95 if neither this"
+            " nor `n_support` is given.",
             lambda value: is_positive(value) and value <= 1,
-            "a number above 0 and up to 1",
+            "a float in the range (0.0, 1.0]",
         ),
     )
     center: bool | None = field(
@@ -136,16 +167,16 @@ class Parameters:
             "Whether features are centred; None leaves it to the method: all but"
             f" {listed(those(METHODS, 'uncentred'))} centre them.",
             is_flag,
-            "True, False",
+            "a bool",
         ),
     )
-    scaling: str = field(
-        default="none",
+    scaling: str | None = field(
+        default=None,
         metadata=about(
-            'How columns are scaled before the kernel sees them: not at all ("none"), to mean 0 and variance 1'
+            "How columns are scaled before the kernel sees them: not at all (None), to mean 0 and variance 1"
             ' ("standard", the default of the `skpca` program), or to the range from 0 to 1 ("minmax").',
             is_one_of(SCALINGS),
-            f"one of {', '.join(SCALINGS)}",
+            f"a str among {among(SCALINGS)}",
         ),
     )
     refit: bool | None = field(
@@ -154,35 +185,35 @@ class Parameters:
             "Whether the best components over the chosen points replace those of the method's paper. For"
             f" {listed(those(METHODS, 'own_components'))}; the others have no components but the best.",
             is_flag,
-            "True, False",
+            "a bool",
         ),
     )
     tol: float | None = field(
         default=None,
         metadata=about(
-            "Where iterations end: "
+            "Tolerance at which iterations end: "
             + "; ".join(f"``{name}`` of {listed(names)}" for name, names in owners(METHODS, "tol", "name").items())
             + ".",
             is_positive,
-            "a finite number above 0",
+            "a float in the range (0.0, inf)",
         ),
     )
     max_iter: int | None = field(
         default=None,
         metadata=about(
-            "Most iterations: "
+            "Maximum number of iterations: "
             + "; ".join(f"``{name}`` of {listed(names)}" for name, names in owners(METHODS, "max_iter", "name").items())
             + ".",
             lambda value: is_whole(value, 0, 10**15),
-            "an integer from 0 to 10**15",
+            "an int in the range [0, 10**15]",
         ),
     )
     random_state: int | np.random.RandomState | None = field(
         default=None,
         metadata=about(
-            "Seed of all that is random. The same seed gives the same bits on any number of threads.",
+            "Seed of everything random. The same seed gives the same bits on any number of threads.",
             is_random_state,
-            "an integer from 0 to 2**64 - 1, a RandomState",
+            "an int in the range [0, 2**64), a RandomState",
         ),
     )
     n_jobs: int | None = field(
@@ -192,7 +223,7 @@ class Parameters:
             " elsewhere, unless `joblib.parallel_config` says otherwise. ``OMP_NUM_THREADS`` and threadpoolctl limit"
             " what -1 and None mean. Results do not depend on it.",
             lambda value: is_whole(value, -(2**63)) and value != 0,
-            "an integer other than 0",
+            "an int other than 0",
         ),
     )
     verbose: int = field(default=0, metadata=about("Whether progress is shown."))
@@ -200,16 +231,46 @@ class Parameters:
 
 def check(estimator):
     """Rejects parameters that no fit can have."""
+    check_each(estimator)
+    if estimator.n_support is not None and estimator.fidelity is not None:
+        size, quality = f"n_support = {estimator.n_support!r}", f"fidelity = {estimator.fidelity!r}"
+        raise InvalidParameterError(f"{size} and {quality}: give one of them, not both")
+
+
+def check_each(estimator):
+    """Rejects parameters that are not what they have to be, whatever the others are."""
     for one in fields(estimator):
         value, optional = getattr(estimator, one.name), NoneType in get_args(one.type)
         if one.metadata["check"] is None or value is None and optional:
             continue
         is_sound, expected = one.metadata["check"]
         if not is_sound(value):
-            raise ValueError(f"{one.name} = {value!r}: must be {expected}{' or None' if optional else ''}")
-    if estimator.n_support is not None and estimator.fidelity is not None:
-        size, quality = f"n_support = {estimator.n_support!r}", f"fidelity = {estimator.fidelity!r}"
-        raise ValueError(f"{size} and {quality}: give one of them, not both")
+            raise wrong(estimator, one.name, f"{expected}{' or None' if optional else ''}", shown(value, expected))
+
+
+def wrong(estimator, name, expected, got):
+    """The complaint about a parameter, in scikit-learn's words."""
+    kind = type(estimator).__name__
+    return InvalidParameterError(f"The {name!r} parameter of {kind} must be {expected}. Got {got} instead.")
+
+
+def shown(value, expected):
+    """A value that is not what was expected; one that only has the wrong type says so."""
+    is_float = isinstance(value, Real) and not isinstance(value, Integral) and expected.startswith("an int")
+    return f"{value!r}, which is a float," if is_float else repr(value)
+
+
+@contextmanager
+def renamed(estimator, names=NAMES):
+    """Complaints of the core name parameters as the caller wrote them."""
+    try:
+        yield
+    except ValueError as error:
+        name, equals, text = str(error).partition(" = ")
+        value, colon, expected = text.partition(": expected ")
+        if name not in names or not equals or not colon:
+            raise
+        raise wrong(estimator, names[name], expected, value) from error
 
 
 def documented(kind):

@@ -68,17 +68,20 @@ CENTRES = 500
 class KernelRidge:
     """Rows from features by a regression that stores as many numbers as the support has."""
 
-    def __init__(self, model, support, X, alpha):
-        X, support = spread(X, SEEN), spread(support, CENTRES)
+    def __init__(self, model, support, X, alpha, weights=None):
+        counts = np.ones(len(X)) if weights is None else weights
+        X, support, counts = spread(X, SEEN), spread(support, CENTRES), spread(counts, SEEN)
         features, self.centres = model.transform(X), model.transform(support)
-        variance = features.var(axis=0).sum()
+        deviations = features - np.average(features, axis=0, weights=counts)
+        variance = np.average(deviations**2, axis=0, weights=counts).sum()
         self.kernel = json.dumps({"name": GAUSSIAN, "gamma": 0.5 / variance if variance > 0 else 1.0})
-        self.mean = X.mean(axis=0)
+        self.mean = np.average(X, axis=0, weights=counts)
         values = _core.kernel(self.kernel, features, self.centres)
         among = _core.kernel(self.kernel, self.centres, self.centres)
-        normal = values.T @ values + alpha * among
+        weighted = values.T * counts
+        normal = weighted @ values + alpha * among
         # Centres may coincide; the least of the solutions is as good as any.
-        self.weights = lstsq(normal, values.T @ (X - self.mean), cond=1e-12)[0]
+        self.weights = lstsq(normal, weighted @ (X - self.mean), cond=1e-12)[0]
 
     def predict(self, features):
         features = np.ascontiguousarray(features, dtype=np.float64)

@@ -20,6 +20,8 @@ def known(entry):
 
 # Kernels that our own formulas use: k(x, z) = x·z, and exp(−γ ‖x − z‖²).
 LINEAR = next(name for name, entry in KERNELS.items() if entry["linear"])
+# The method that looks at columns, and needs the kernel above.
+COLUMNS = next(name for name, entry in METHODS.items() if entry["linear"])
 GAUSSIAN = next(name for name, entry in KERNELS.items() if entry["gaussian"] and "gamma" in known(entry))
 
 

@@ -11,7 +11,8 @@ import numpy as np
 from . import _spec
 from ._registry import METHODS
 
-# Share of the training rows that count as outliers by default.
+# Share of fresh normal rows that may be called outliers by default; methods that need labels call as many training
+# rows.
 CONTAMINATION = 0.05
 
 
@@ -50,7 +51,12 @@ def from_request(request):
         "fidelity": request["fidelity"],
         "center": request["center"],
         "scaling": request["scaling"],
-        "contamination": contamination(request["quantile"]),
+        "contamination": "auto" if "false_alarms" in request else contamination(request["quantile"]),
+        "false_alarm_rate": request.get("false_alarms"),
+        "statistic": request.get("statistic", "distance"),
+        "score_fidelity": request.get("score_fidelity"),
+        "robust": request.get("robust", False),
+        "row_order": request.get("row_order", "auto"),
         "random_state": request["seed"],
     }
     own = request["words"]
@@ -69,6 +75,7 @@ def translated(about):
         "scaling": about["scaling"],
         "refit": method.get("refit", True),
         "contamination": contamination(about["quantile"]),
+        "statistic": about["statistic"],
         "random_state": about["seed"],
     }
 
@@ -80,7 +87,5 @@ def bare(spec):
 
 def contamination(quantile):
     """The share above a quantile, as someone would write it."""
-    if quantile == 1.0 - CONTAMINATION:
-        return "auto"
     short = round(1.0 - quantile, 12)
     return short if 1.0 - short == quantile else 1.0 - quantile

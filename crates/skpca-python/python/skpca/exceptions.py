@@ -2,7 +2,7 @@
 
 
 class SkpcaWarning(UserWarning):
-    """Whatever skpca warns of, but for scikit-learn's ConvergenceWarning."""
+    """Base class of the warnings of skpca, apart from scikit-learn's ConvergenceWarning."""
 
 
 class ShortfallWarning(SkpcaWarning):
@@ -11,3 +11,11 @@ class ShortfallWarning(SkpcaWarning):
 
 class DenseCopyWarning(SkpcaWarning):
     """A sparse matrix is made dense; the message says how large it will be."""
+
+
+class RangeWarning(SkpcaWarning):
+    """Rows are far outside the range of the training rows, as raw rows are of a model of scaled ones."""
+
+
+class WorkerWarning(SkpcaWarning):
+    """Workers of a cluster compute with another instruction set than this machine; the message names them."""

@@ -5,8 +5,13 @@ from dataclasses import dataclass, field
 from pyod.models.base import BaseDetector
 from sklearn.utils.validation import check_is_fitted
 
-from ._novelty import KernelNovelty
+from ._novelty import KernelNovelty, replaced
 from ._parameters import Parameters, about, documented
+
+__all__ = ["SKPCA"]
+
+# Any share: without one, KernelNovelty would fit more models to find a threshold.
+TAKEN = 0.05
 
 
 @documented
@@ -29,6 +34,11 @@ class SKPCA(Parameters, BaseDetector):
     labels_ : ndarray of shape (n_samples,)
         0 for inliers, 1 for outliers.
 
+    References
+    ----------
+    .. [1] H. Hoffmann, "Kernel PCA for novelty detection", Pattern Recognition 40 (2007), 863-874.
+       doi:10.1016/j.patcog.2006.07.009
+
     Examples
     --------
     >>> from pyod.utils.data import generate_data
@@ -42,6 +52,7 @@ class SKPCA(Parameters, BaseDetector):
     True
     """
 
+    method: str | dict = replaced("method", KernelNovelty.method)
     contamination: float = field(
         default=0.1, metadata=about("Share of the training rows that count as outliers, or a rule of PyOD's.")
     )
@@ -68,7 +79,7 @@ class SKPCA(Parameters, BaseDetector):
         self._set_n_classes(y)
         # PyOD has its own rule for the threshold, and allows objects as contamination.
         parameters = {name: value for name, value in self.get_params().items() if name != "contamination"}
-        self.detector_ = KernelNovelty(**parameters).fit(X, y)
+        self.detector_ = KernelNovelty(**parameters, contamination=TAKEN).fit(X, y)
         self.decision_scores_ = self.decision_function(X)
         self._process_decision_scores()
         return self

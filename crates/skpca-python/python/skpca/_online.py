@@ -1,0 +1,166 @@
+"""Estimators that learn on, batch by batch, as scikit-learn has it: `partial_fit`."""
+
+import warnings
+from dataclasses import dataclass, field
+
+import numpy as np
+from sklearn.utils.metaestimators import available_if
+from sklearn.utils.validation import _check_sample_weight, _num_samples, check_is_fitted
+
+from . import _core, _given, _parameters, _spec, _threads
+from ._collections import refuse
+from ._kernel_model import KernelModel, double
+from ._parameters import about, is_flag, is_positive
+
+
+def learns_on(estimator):
+    """Whether a model of these parameters can learn on."""
+    if _given.is_given(estimator.kernel):
+        raise AttributeError("a given kernel cannot learn on: partial_fit and updatable need a kernel of skpca's own")
+    if _spec.labelled(estimator):
+        raise AttributeError("methods and kernels that need labels cannot learn on")
+    if getattr(estimator, "lags", 0):
+        raise AttributeError(f"lags = {estimator.lags}: the rows before a batch are not known to partial_fit")
+    return True
+
+
+@dataclass(eq=False, repr=False, kw_only=True)
+class OnlineModel(KernelModel):
+    """A model that learns on. Not for use by itself."""
+
+    forget_factor: float = field(
+        default=1.0,
+        metadata=about(
+            "What all rows so far count once `partial_fit` has learned another one: with 0.999 all of them together"
+            " come to count as 1000 rows, with 1 each counts as one. It counts rows, not batches as in `MiniBatchNMF`.",
+            lambda value: is_positive(value) and value <= 1,
+            "a float in the range (0.0, 1.0]",
+        ),
+    )
+    updatable: bool = field(
+        default=False,
+        metadata=about(
+            "Whether a model that was fitted or saved can learn on: `fit` then keeps sums over the rows, and `save`"
+            " also writes these and a sample of 500 rows. Without, `partial_fit` must be called from the beginning.",
+            is_flag,
+            "a bool",
+        ),
+    )
+    _online = None
+    _loaded = False
+
+    @available_if(learns_on)
+    def partial_fit(self, X, y=None, sample_weight=None):
+        """Learn on from a batch of rows, or begin with it.
+
+        The first batch is fitted, and decides about points, kernel and scaling. Each later one adds to the sums of
+        which the components are made, which is exact as long as the points stay. A sample of all rows shows when the
+        points no longer hold what was asked for: then rows of it join, or take the place of points that became
+        useless. Never are there more than `n_support`, or 250. After a `fit` without `updatable`, it begins anew.
+
+        Parameters
+        ----------
+        X : {array-like, sparse matrix} of shape (n_samples, n_features)
+            Rows; the first time as many as there are components or points asked for.
+        y : None
+            Ignored: methods and kernels that need labels cannot learn on.
+        sample_weight : array-like of shape (n_samples,), default=None
+            How much each row counts; 1 by default.
+
+        Returns
+        -------
+        self : object
+            The estimator.
+        """
+        refuse(X, "give its partitions to partial_fit one after the other")
+        _parameters.check(self)
+        if not hasattr(self, "_model"):
+            return self._begin(X, y, sample_weight)
+        if self._online is None and not self._loaded:
+            message = "partial_fit begins anew: fit kept nothing to go on from; set updatable=True before it"
+            warnings.warn(message, UserWarning, stacklevel=2)
+            return self._begin(double(self._queries(X)), y, sample_weight)
+        if self._online is None:
+            raise ValueError(
+                "partial_fit: this model file keeps nothing to learn on from; it was written without updatable=True"
+            )
+        X = double(self._queries(X))
+        weights = self._weights(sample_weight, X)
+        with _threads.limited(self.n_jobs), _parameters.renamed(self):
+            self._online.learn_by(**self._learning())
+            update = self._online.update(X, weights)
+            self._adopt(self._online.model())
+        self.report_["update"] = update
+        return self
+
+    def _begin(self, X, y, sample_weight):
+        """The first batch is a fit."""
+        rows = _num_samples(X)
+        for name in ("n_components", "n_support"):
+            asked = getattr(self, name)
+            if asked is not None and asked > rows:
+                raise ValueError(f"{name} = {asked}: the first batch of partial_fit has {rows} rows, expected as many")
+        self.fit(X, y)
+        if self._online is None or sample_weight is not None:
+            self._learn_from(double(self._queries(X)), sample_weight)
+        return self
+
+    def _check_rows(self, dense):
+        if not self.updatable:
+            return
+        try:
+            learns_on(self)
+        except AttributeError as error:
+            raise ValueError(f"updatable = True: {error}") from None
+        if not dense:
+            raise ValueError("updatable = True: fit needs a dense array; give blocks of rows to partial_fit")
+
+    def _fitted_to(self, X, weights, n):
+        self._online, self._loaded, self.n_samples_seen_ = None, False, n
+        if self.updatable:
+            self._learn_from(X, weights)
+
+    def _learn_from(self, X, sample_weight):
+        """Goes on from the model that was just fitted to X."""
+        weights = self._weights(sample_weight, X)
+        with _threads.limited(self.n_jobs), _parameters.renamed(self):
+            self._online = _core.Online(self._model, X, weights, **self._learning())
+            self._adopt(self._online.model())
+
+    def _weights(self, sample_weight, X):
+        if sample_weight is None:
+            return None
+        return _check_sample_weight(sample_weight, X, dtype=np.float64, ensure_non_negative=True)
+
+    def _learning(self):
+        """How the core learns."""
+        return {"forget": float(self.forget_factor), "alarms": True}
+
+    def _adopt(self, model):
+        about = super()._adopt(model)
+        if about["learned"] is not None:
+            self.report_["learned"] = about["learned"]
+        self.n_samples_seen_ = about["n"] if self._online is None else self._online.n_samples_seen
+        return about
+
+    def fit_moments(self, moments):
+        self._online = None
+        return super().fit_moments(moments)
+
+    fit_moments.__doc__ = KernelModel.fit_moments.__doc__
+
+    def save(self, path):
+        check_is_fitted(self)
+        keeps = self.updatable and self._online is not None
+        (self._online.stored() if keeps else self._model).save(path)
+
+    save.__doc__ = KernelModel.save.__doc__
+
+    @classmethod
+    def load(cls, path):
+        estimator = super().load(path)
+        estimator._online, estimator._loaded = _core.Online.resume(estimator._model), True
+        estimator._adopt(estimator._model)
+        return estimator
+
+    load.__func__.__doc__ = KernelModel.load.__doc__
