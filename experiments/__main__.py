@@ -6,13 +6,13 @@ import sys
 import time
 from pathlib import Path
 
-from . import das, frontier, li_gao, pages, regression, tipping, wang_tanaka, zhang
+from . import das, frontier, li_gao, novelty, online, pages, regression, tipping, wang_tanaka, zhang
 from .data import Data
 from .runner import Options, Results, run, write
 
 EXPERIMENTS = {
     module.__name__.rsplit(".", 1)[-1]: module
-    for module in (wang_tanaka, tipping, das, li_gao, zhang, regression, frontier)
+    for module in (wang_tanaka, tipping, das, li_gao, zhang, regression, frontier, novelty, online)
 }
 
 

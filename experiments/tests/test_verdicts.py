@@ -1,8 +1,10 @@
 """Verdicts on constructed numbers, those of claims that fail included."""
 
+import numpy as np
 import pytest
 
-from experiments import das, li_gao, tipping, wang_tanaka, zhang
+from experiments import baselines, das, frontier, li_gao, tipping, wang_tanaka, zhang
+from experiments.models import rbf
 from experiments.verdicts import HOLDS, NOT, PARTLY, UNKNOWN, Claim, better, near, no_worse
 
 
@@ -240,3 +242,49 @@ def test_zhang_on_the_first_split():
     assert verdict(claims, "accuracies of KPCA") == HOLDS
     assert verdict(claims, "accuracies of AKPCA") == NOT
     assert verdict(claims, "accuracies of APCA") == UNKNOWN
+
+
+def points_runs(held, rivals):
+    """One split of every set; the method `landmarks` holds so much at each size, all else as much as its rivals."""
+    ways = (*frontier.OURS, *frontier.STILL, *frontier.POLISHED)
+    sizes = [{"asked": size} for size in frontier.POINTS]
+    run = {
+        width: {way: [one | {"fidelity": held if way == "landmarks" else rivals} for one in sizes] for way in ways}
+        for width in frontier.WIDTHS
+    }
+    return {f"frontier__points_0{name}".replace("-", "_0"): [run] for name in frontier.SETS}
+
+
+def test_points_are_chosen_as_well_as_the_best_baseline_or_not():
+    def claim(held):
+        claims = frontier.chosen_well(Made(**points_runs(held, 0.9)))
+        return next(claim for claim in claims if "`landmarks`" in claim.text)
+
+    assert (claim(0.9).verdict, claim(0.8995).verdict, claim(0.89).verdict) == (HOLDS, HOLDS, NOT)
+    assert claim(0.9).coverage == "12 of 12"
+    few = points_runs(0.9, 0.9)
+    for name in list(few)[:3]:
+        few[name] = points_runs(0.8, 0.9)[name]
+    claims = frontier.chosen_well(Made(**few))
+    assert (verdict(claims, "`landmarks`"), verdict(claims, "`greedy`")) == (NOT, HOLDS)
+    assert verdict(frontier.chosen_well(Made()), "`landmarks`") == UNKNOWN
+
+
+def test_polished_points_follow_the_gradient_and_hold_more():
+    rng = np.random.default_rng(0)
+    x = rng.normal(size=(150, 3))
+    gamma, centred = 0.3, np.eye(150) - 1 / 150
+    best = np.linalg.eigvalsh(centred @ rbf(x, x, gamma) @ centred)[-4:].sum()
+    for name, choose in baselines.CHOICES.items():
+        points = choose(x, 8, gamma, np.random.default_rng(1))
+        held = baselines.Nystroem(x, points, gamma, 4).captured / best
+        moved = baselines.Nystroem(x, baselines.polished(x, points, gamma, 4), gamma, 4)
+        assert len(points) == 8 and 0.3 < held < moved.captured / best <= 1 + 1e-9, name
+        rows = {tuple(row) for row in x}
+        drawn = name not in ("k-means", "kernel k-means++")
+        assert all(tuple(row) in rows for row in points) == drawn, name
+    # All rows: exact kernel PCA, and a distance to its span.
+    exact = baselines.Nystroem(x, x, gamma, 4)
+    assert exact.captured / best == pytest.approx(1, abs=1e-6)
+    spread = np.trace(centred @ rbf(x, x, gamma) @ centred)
+    assert exact.score(x).sum() == pytest.approx(spread - best, rel=1e-6)
