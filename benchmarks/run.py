@@ -52,9 +52,11 @@ def limit_threads(count):
 
 def pin(level):
     """Fits, and the models that come of them, use these instructions from now on."""
+    import limits
     import skpca
     from skpca import _core
 
+    limits.LEVEL = level
     skpca.fit = _core.fit = functools.partial(_core.fit, level=level)
 
 

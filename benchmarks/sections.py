@@ -15,6 +15,7 @@ import fits
 import numpy as np
 import skpca
 from fits import COMPONENTS, describe, eigenvalues, normal
+from limits import multiply_adds, power, share
 from measure import Fact, Result, interleaved
 from memory import weigh
 from sklearn.utils.validation import validate_data
@@ -34,13 +35,6 @@ def aligned(found, expected):
 def error(found, expected):
     """Largest difference, as a share of the largest value of the column."""
     return float((np.abs(found - expected) / np.abs(expected).max(axis=0)).max())
-
-
-def multiply_adds(single):
-    """Fused multiply-adds a second that this machine does when it does nothing else, in the tiles of the hot loop."""
-    done = skpca.multiply_adds(single, 400_000)
-    seconds = interleaved({"limit": lambda: skpca.multiply_adds(single, 400_000)}, 7)
-    return done / min(seconds["limit"])
 
 
 def transform(quick, repeats):
@@ -84,10 +78,10 @@ def speed(case, values, d, single, limits):
 
     A value costs d multiply-adds for its inner product, q for the components and a polynomial for 2^x.
     """
-    cost = d + COMPONENTS + (6 if single else 10)
-    share = values * cost / limits[single]
-    text = f"{values / 1e9:.2f} G kernel values/s, {share:.0%} of the arithmetic limit"
-    return Fact(case, text, {"kernel_values": values, "multiply_adds_each": cost, "share": share})
+    cost = d + COMPONENTS + power(single)
+    part = values * cost / limits[single]
+    text = f"{values / 1e9:.2f} G kernel values/s, {part:.0%} of the arithmetic limit"
+    return Fact(case, text, {"kernel_values": values, "multiply_adds_each": cost, "share": part})
 
 
 def small(quick, repeats):
@@ -115,6 +109,14 @@ def small(quick, repeats):
             ("score", "transform", 1.2),
         ):
             yield at_most(f"{case}: {ours} over {peer}", seconds[ours], seconds[peer], most)
+        for name, columns, single in (
+            ("transform", COMPONENTS, False),
+            ("transform f32", COMPONENTS, True),
+            ("score", 1, False),
+        ):
+            moved = n * (d + columns) * (4 if single else 8)
+            products = n * m * (d + COMPONENTS + power(single))
+            yield share(f"{case}: {name}", seconds[name], products, moved, single)
     yield from one_row(x, repeats)
 
 
@@ -275,9 +277,21 @@ def fewest(quick, repeats, data=None):
                 note = f"{found['m']} points, fidelity {found['fidelity']:.4f}, {found['report']['rounds']} rounds"
                 ours = seconds[method, fidelity]
                 yield Result(case, "skpca exact", method, seconds["exact"], ours, round(1 / times, 2), note)
+                if method == "expansion":
+                    yield evaluations(case, ours, min(n, 4000), d, found)
                 if "arpack" in seconds:
                     target = 1 if method == "expansion" else None
                     yield Result(case, "sklearn arpack", method, seconds["arpack"], ours, target, note)
+
+
+def evaluations(case, seconds, n, d, found):
+    """W and its gradient: kernel values, their scatter, and two products with the rows, each as of the final points.
+
+    Earlier models of the path have fewer, so that this is the most that the arithmetic can take.
+    """
+    m = found["m"]
+    products = found["report"]["rounds"] * n * m * (2 * d + power(False) + m)
+    return share(case, seconds, products, n * d * 8)
 
 
 # Method, fidelity, and how many times as long as exact kernel PCA it may take.
@@ -296,6 +310,7 @@ def million(quick, repeats):
     bound = found["data_mb"] + 1.5 * n * m * 8 / 1e6
     case = f"million n={n} d={d} m={m} q={COMPONENTS}"
     yield Fact(case, f"{found['seconds']:.2f} s", {"seconds": found["seconds"]})
+    yield share(case, [found["seconds"]], n * m * (d + power(True) + (m + 1) / 2), n * d * 8, single=True)
     limit = f", target below data + 1.5·n·m·8 = {bound:.0f} MB"
     # Below some hundred megabytes the interpreter alone breaks the bound.
     yield weight(case, found, limit, None if quick else found["peak_mb"] <= bound)
@@ -369,6 +384,9 @@ def searches(quick, repeats):
         fact = at_most(case, seconds[method], seconds["factor"], most)
         fact.text += f"; {found['m']} points, fidelity {found['fidelity']:.4f}, gap {found['report']['gap']:.0e}"
         yield fact
+        # Factor and scatter are half a product of n × r × r each; the likelihood turns the rows, which is a whole one.
+        products = n * rank * (d + power(False) + rank * (2 if method == "likelihood" else 1))
+        yield share(case, seconds[method], products, 2 * n * rank * 8)
 
 
 def reading(quick, repeats):
