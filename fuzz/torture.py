@@ -66,7 +66,7 @@ TWICE = 0.1
 
 METHODS = {
     "exact": ["exact"],
-    "landmarks": ["landmarks"],
+    "landmarks": ["landmarks", *(f"landmarks,sampling={rule}" for rule in ("pivoted", "uniform", "leverage"))],
     "l1": ["l1", "l1,refit=false", "l1,sequential=true", "l1,alternations=0", "l1,fraction=0.1"],
     "l21": ["l21", "l21,refit=false", "l21,alternations=0", "l21,fraction=0.1", "l21,fraction=0.9,refit=false"],
     "elastic-net": [
@@ -81,6 +81,11 @@ METHODS = {
     "likelihood": ["likelihood", "likelihood,refit=false", "likelihood,fraction=0.1", "likelihood,noise=0.001"],
     "greedy": ["greedy", "greedy,gain=trace", "greedy,gain=top", "greedy,exchanges=0"],
     "expansion": ["expansion", "expansion,restarts=1", "expansion,steps=3"],
+    "spca": ["spca", "spca,nonzero=1", "spca,nonzero=2,sequential=true", "spca,penalty=0.3", "spca,ridge=0"],
+    "reduced-set": ["reduced-set", "reduced-set,refit=false", "reduced-set,by=penalty"],
+    "robust": ["robust", "robust,epsilon=1", "robust,clip=0.1"],
+    "pursuit": ["pursuit", "pursuit,candidates=0"],
+    "akfa": ["akfa", "akfa,cutoff=0.1"],
     "discriminant": ["discriminant", "discriminant,regularisation=1"],
 }
 # Methods that nobody has written cases for are fitted as they are.
@@ -223,6 +228,8 @@ def draw_case(seed, number, only):
     kernels = [name for name, specs in KERNELS.items() if matching(specs, only[1])]
     method = str(rng.choice(matching(METHODS[methods[number % len(methods)]], only[0])))
     kernel = str(rng.choice(matching(KERNELS[str(rng.choice(kernels))], only[1])))
+    if knows(_registry.METHODS, method, "linear"):
+        kernel = _registry.LINEAR
     n = draw_rows(rng)
     table = {
         "kind": str(rng.choice(list(TABLES))),

@@ -1,0 +1,361 @@
+//! The driver: makes bytes, runs targets on them, and keeps what breaks a promise.
+//!
+//!     fuzz/run 2h                       all targets, the time shared among them
+//!     fuzz/run 10m model table          these only
+//!     fuzz/run --seed 7 1h              other bytes: the same seed makes the same ones
+//!     fuzz/run --case model:123         one case again, in this process
+//!     fuzz/run --file model FILE        the bytes of a file
+//!     fuzz/run --soak 1000000           so many fits, and a tenth as many updates: does memory grow?
+//!
+//! Each target runs in a process of its own, so that an abort, a stack overflow or a hang is a finding and not the end of
+//! the run. Case `number` of a seed is a function of both and of the seeds and corpus. Findings are kept in
+//! `target/fuzz`; those that are fixed belong in `fuzz/corpus/TARGET`, where every run begins.
+
+use std::alloc::{GlobalAlloc, Layout, System};
+use std::cell::RefCell;
+use std::fs::{self, File};
+use std::io::{Seek, Write};
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::path::{Path, PathBuf};
+use std::process::{Command, ExitCode, Stdio, exit};
+use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering::Relaxed};
+use std::time::{Duration, Instant};
+
+use skpca::{Level, Random};
+use skpca_fuzz::{TARGETS, Target, target};
+
+/// A case may take so many times its bytes, and this much more.
+const TIMES: usize = 10;
+const ROOM: usize = 100_000_000;
+/// Seconds after which a case hangs: of wall time, on a machine that may be busy.
+const LIMIT: u64 = 60;
+/// Findings after which a target is left alone.
+const FINDINGS: usize = 20;
+/// What a process ends with that found a hang.
+const HANG: i32 = 124;
+
+/// The system's allocator, counted.
+struct Counting;
+
+static TAKEN: AtomicUsize = AtomicUsize::new(0);
+static MOST: AtomicUsize = AtomicUsize::new(0);
+
+fn taken(size: usize) {
+    MOST.fetch_max(TAKEN.fetch_add(size, Relaxed) + size, Relaxed);
+}
+
+// SAFETY: the system's allocator does all there is to do.
+unsafe impl GlobalAlloc for Counting {
+    unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
+        taken(layout.size());
+        // SAFETY: as the caller promised.
+        unsafe { System.alloc(layout) }
+    }
+
+    unsafe fn alloc_zeroed(&self, layout: Layout) -> *mut u8 {
+        taken(layout.size());
+        // SAFETY: as the caller promised.
+        unsafe { System.alloc_zeroed(layout) }
+    }
+
+    unsafe fn dealloc(&self, pointer: *mut u8, layout: Layout) {
+        TAKEN.fetch_sub(layout.size(), Relaxed);
+        // SAFETY: as the caller promised.
+        unsafe { System.dealloc(pointer, layout) }
+    }
+
+    unsafe fn realloc(&self, pointer: *mut u8, layout: Layout, size: usize) -> *mut u8 {
+        taken(size);
+        TAKEN.fetch_sub(layout.size(), Relaxed);
+        // SAFETY: as the caller promised.
+        unsafe { System.realloc(pointer, layout, size) }
+    }
+}
+
+#[global_allocator]
+static ALLOCATOR: Counting = Counting;
+
+thread_local! {
+    static SAID: RefCell<String> = const { RefCell::new(String::new()) };
+}
+
+fn main() -> ExitCode {
+    let words: Vec<String> = std::env::args().skip(1).collect();
+    match run(&words) {
+        Ok(0) => ExitCode::SUCCESS,
+        Ok(found) => {
+            eprintln!("{found} findings: see {}", kept().display());
+            ExitCode::FAILURE
+        }
+        Err(why) => {
+            eprintln!("{why}");
+            ExitCode::from(2)
+        }
+    }
+}
+
+/// Does what is asked, and returns the number of findings.
+fn run(words: &[String]) -> Result<usize, String> {
+    let mut words: Vec<&str> = words.iter().map(String::as_str).collect();
+    let mut seed = 0;
+    if let Some(at) = words.iter().position(|word| *word == "--seed") {
+        let given = words.get(at + 1).ok_or("--seed needs a number")?;
+        seed = given.parse().map_err(|_| format!("{given}: expected a number"))?;
+        words.drain(at..at + 2);
+    }
+    match words.as_slice() {
+        ["--worker", name, from, seconds, log] => {
+            let numbers = (from.parse(), seconds.parse(), File::create(log));
+            let (Ok(from), Ok(seconds), Ok(log)) = numbers else {
+                return Err("a worker needs numbers and a log".into());
+            };
+            work(named(name)?, seed, from, Duration::from_secs_f64(seconds), &log);
+            Ok(0)
+        }
+        ["--case", case] => {
+            let (name, number) = case.split_once(':').ok_or("expected TARGET:NUMBER")?;
+            let target = named(name)?;
+            let number = number.parse().map_err(|_| format!("{number}: expected a number"))?;
+            Ok(alone(target, &made(target, seed, number, &starts(target))))
+        }
+        ["--file", name, file] => Ok(alone(named(name)?, &fs::read(file).map_err(|error| format!("{file}: {error}"))?)),
+        ["--soak", count] => Ok(soak(count.parse().map_err(|_| format!("{count}: expected a number"))?)),
+        [time, names @ ..] => {
+            let time = duration(time).ok_or_else(|| format!("{time}: expected a time such as 20s, 10m or 2h"))?;
+            let targets: Vec<&Target> = if names.is_empty() {
+                TARGETS.iter().collect()
+            } else {
+                names.iter().map(|name| named(name)).collect::<Result<_, _>>()?
+            };
+            check_levels()?;
+            Ok(all(&targets, seed, time))
+        }
+        [] => Err(format!("usage: fuzz/run TIME [TARGET…]\ntargets: {}", list())),
+    }
+}
+
+/// Says which instruction sets this machine has: fits draw one of them, and the laws of the library compare whole models
+/// on all. Where SKPCA_LEVELS names others, nobody may think that they were tried.
+fn check_levels() -> Result<(), String> {
+    let names: Vec<&str> = Level::available().into_iter().map(Level::name).collect();
+    println!("instruction sets: {}", names.join(" "));
+    match std::env::var("SKPCA_LEVELS") {
+        Ok(expected) if expected.split_whitespace().ne(names.iter().copied()) => {
+            Err(format!("SKPCA_LEVELS = {expected}: this machine has {}", names.join(" ")))
+        }
+        _ => Ok(()),
+    }
+}
+
+fn list() -> String {
+    TARGETS.iter().map(|target| format!("\n  {:<9} {}", target.name, target.about)).collect()
+}
+
+fn named(name: &str) -> Result<&'static Target, String> {
+    target(name).ok_or_else(|| format!("{name}: expected one of {}", list()))
+}
+
+fn duration(text: &str) -> Option<Duration> {
+    let unit = match text.chars().next_back()? {
+        's' => 1.0,
+        'm' => 60.0,
+        'h' => 3600.0,
+        _ => return None,
+    };
+    let number: f64 = text[..text.len() - 1].parse().ok()?;
+    Duration::try_from_secs_f64(number * unit).ok()
+}
+
+/// Where findings are kept.
+fn kept() -> PathBuf {
+    let beside = std::env::current_exe().ok().and_then(|exe| Some(exe.parent()?.parent()?.join("fuzz")));
+    beside.unwrap_or_else(|| std::env::temp_dir().join("skpca-fuzz"))
+}
+
+fn corpus(target: &Target) -> Vec<Vec<u8>> {
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("corpus").join(target.name);
+    let mut files: Vec<PathBuf> =
+        fs::read_dir(folder).into_iter().flatten().flatten().map(|entry| entry.path()).collect();
+    files.sort();
+    files.iter().map(|file| fs::read(file).expect("a file of the corpus")).collect()
+}
+
+/// What mutation starts from: sound bytes, and those of defects that are fixed.
+fn starts(target: &Target) -> Vec<Vec<u8>> {
+    let mut seeds = (target.seeds)();
+    seeds.extend(corpus(target));
+    seeds
+}
+
+/// The bytes of a case: first the starts as they are.
+fn made(target: &Target, seed: u64, number: u64, starts: &[Vec<u8>]) -> Vec<u8> {
+    match starts.get(number as usize) {
+        Some(start) => start.clone(),
+        None => {
+            let mut random = Random::numbered(seed ^ number.wrapping_mul(0x9e37_79b9_7f4a_7c15), 77);
+            (target.make)(&mut random, starts)
+        }
+    }
+}
+
+/// Says why a case broke a promise.
+fn verdict(target: &Target, bytes: &[u8]) -> Option<String> {
+    let before = TAKEN.load(Relaxed);
+    MOST.store(before, Relaxed);
+    let outcome = catch_unwind(AssertUnwindSafe(|| (target.run)(bytes)));
+    let peak = MOST.load(Relaxed) - before;
+    if outcome.is_err() {
+        return Some(SAID.take());
+    }
+    let limit = TIMES * bytes.len() + ROOM;
+    (peak > limit).then(|| format!("{peak} bytes of memory for {} bytes", bytes.len()))
+}
+
+fn prepare() {
+    // One thread, and this one: cases are small, and a core is enough.
+    let _ = rayon::ThreadPoolBuilder::new().num_threads(1).use_current_thread().build_global();
+    std::panic::set_hook(Box::new(|what| SAID.set(what.to_string())));
+}
+
+/// One case, in this process.
+fn alone(target: &Target, bytes: &[u8]) -> usize {
+    prepare();
+    let start = Instant::now();
+    let verdict = verdict(target, bytes);
+    println!(
+        "{} bytes, {:.3} s: {}",
+        bytes.len(),
+        start.elapsed().as_secs_f64(),
+        verdict.as_deref().unwrap_or("sound")
+    );
+    skpca_fuzz::clean();
+    usize::from(verdict.is_some())
+}
+
+/// Fits and updates again and again, and how much more memory they hold in the end than after the first tenth.
+fn soak(count: u64) -> usize {
+    prepare();
+    let mut learn = skpca_fuzz::soak::learner();
+    println!("{:<8} {:>9} {:>7} {:>14} {:>14}", "work", "times", "per s", "more is taken", "more is held");
+    grown("fits", count, &mut skpca_fuzz::soak::fit) + grown("updates", count / 10, &mut learn)
+}
+
+/// Bytes that the allocator has given out may not grow by more than this, nor what the process holds by ten times that.
+const GROWTH: usize = 1_000_000;
+
+fn grown(name: &str, count: u64, work: &mut dyn FnMut(u64)) -> usize {
+    (0..count / 10).for_each(&mut *work);
+    let (start, taken, held) = (Instant::now(), TAKEN.load(Relaxed), resident());
+    (count / 10..count).for_each(work);
+    let seconds = start.elapsed().as_secs_f64();
+    let (taken, held) = (TAKEN.load(Relaxed).saturating_sub(taken), resident().saturating_sub(held));
+    let rate = (count - count / 10) as f64 / seconds;
+    println!("{name:<8} {count:>9} {rate:>7.0} {:>11} kB {:>11} kB", taken / 1000, held / 1000);
+    usize::from(taken > GROWTH || held > 10 * GROWTH)
+}
+
+/// Bytes of this process in memory; 0 where the system does not tell.
+fn resident() -> usize {
+    let text = fs::read_to_string("/proc/self/statm").unwrap_or_default();
+    text.split_whitespace().nth(1).and_then(|pages| pages.parse::<usize>().ok()).map_or(0, |pages| 4096 * pages)
+}
+
+/// When the case that runs began, in milliseconds.
+static BEGAN: AtomicU64 = AtomicU64::new(0);
+
+/// Cases from a number on, until the time is over. The number of a case is noted before it runs: whoever is left when
+/// this process has died reads it there.
+fn work(target: &'static Target, seed: u64, from: u64, time: Duration, log: &File) {
+    prepare();
+    let start = Instant::now();
+    let starts = starts(target);
+    let now = move || start.elapsed().as_millis() as u64;
+    BEGAN.store(now(), Relaxed);
+    std::thread::spawn(move || {
+        loop {
+            std::thread::sleep(Duration::from_secs(1));
+            if now().saturating_sub(BEGAN.load(Relaxed)) > 1000 * LIMIT {
+                exit(HANG);
+            }
+        }
+    });
+    let (start, mut number, mut longest, mut most) = (Instant::now(), from, 0, 0);
+    while start.elapsed() < time {
+        let bytes = made(target, seed, number, &starts);
+        BEGAN.store(now(), Relaxed);
+        note(log, [number, longest, most]);
+        if let Some(why) = verdict(target, &bytes) {
+            keep(target, seed, number, &bytes, &why);
+            skpca_fuzz::clean();
+            exit(1);
+        }
+        longest = longest.max(now() - BEGAN.load(Relaxed));
+        most = most.max((MOST.load(Relaxed)) as u64);
+        number += 1;
+    }
+    note(log, [number, longest, most]);
+    skpca_fuzz::clean();
+}
+
+/// Number of the case, the longest so far in milliseconds, and the most memory.
+fn note(log: &File, numbers: [u64; 3]) {
+    let bytes: Vec<u8> = numbers.iter().flat_map(|number| number.to_le_bytes()).collect();
+    let mut log = log;
+    log.rewind().and_then(|()| log.write_all(&bytes)).expect("room for a few bytes");
+}
+
+fn keep(target: &Target, seed: u64, number: u64, bytes: &[u8], why: &str) {
+    let folder = kept();
+    let name = format!("{}-{seed}-{number}", target.name);
+    let written = fs::create_dir_all(&folder).and_then(|()| fs::write(folder.join(&name), bytes));
+    eprintln!("FOUND {name} ({} bytes): {why}", bytes.len());
+    if let Err(error) = written {
+        eprintln!("it could not be kept: {error}");
+    }
+}
+
+/// Every target in a process of its own, one after another. Returns the number of findings.
+fn all(targets: &[&'static Target], seed: u64, time: Duration) -> usize {
+    let shares: u32 = targets.iter().map(|target| target.share).sum();
+    println!("{:<9} {:>11} {:>9} {:>10} {:>9} {:>9}", "target", "cases", "per s", "longest", "memory", "findings");
+    targets.iter().map(|target| one(target, seed, time * target.share / shares)).sum()
+}
+
+fn one(target: &'static Target, seed: u64, time: Duration) -> usize {
+    let (start, mut from, mut found, mut longest, mut most) = (Instant::now(), 0, 0, 0, 0);
+    let folder = kept();
+    fs::create_dir_all(&folder).expect("a folder for findings");
+    let log = folder.join(format!("{}-{}.log", target.name, std::process::id()));
+    while start.elapsed() < time && found < FINDINGS {
+        let left = (time - start.elapsed().min(time)).as_secs_f64();
+        let exe = std::env::current_exe().expect("the driver itself");
+        let numbers = [seed.to_string(), from.to_string(), left.to_string()];
+        let words = ["--seed", &numbers[0], "--worker", target.name, &numbers[1], &numbers[2]];
+        let status = Command::new(exe).args(words).arg(&log).stdin(Stdio::null()).status().expect("a worker");
+        let [number, slow, memory] = last(&log);
+        (longest, most) = (longest.max(slow), most.max(memory));
+        if status.success() {
+            from = number;
+            break;
+        }
+        found += 1;
+        if status.code() != Some(1) {
+            let why =
+                if status.code() == Some(HANG) { format!("it took more than {LIMIT} s") } else { status.to_string() };
+            keep(target, seed, number, &made(target, seed, number, &starts(target)), &why);
+        }
+        from = number + 1;
+    }
+    let _ = fs::remove_file(&log);
+    let seconds = start.elapsed().as_secs_f64();
+    let rate = from as f64 / seconds;
+    println!("{:<9} {from:>11} {rate:>9.0} {:>8} ms {:>6} MB {found:>9}", target.name, longest, most / 1_000_000);
+    found
+}
+
+/// What a worker has noted last.
+fn last(log: &Path) -> [u64; 3] {
+    let bytes = fs::read(log).unwrap_or_default();
+    let mut numbers = bytes.as_chunks().0.iter().map(|word| u64::from_le_bytes(*word));
+    [(); 3].map(|()| numbers.next().unwrap_or(0))
+}

@@ -1,0 +1,41 @@
+//! The same small work again and again, as a service does it for years.
+
+use skpca::{Fit, Learning, Online, Points, Precision, Random, Scaling, Spec, Target, toys};
+
+/// A fit of twelve rows, by each method and kernel in turn, and their scores.
+pub fn fit(number: u64) {
+    let methods = ["landmarks", "expansion", "l21", "greedy", "energy", "threshold"];
+    let kernels = ["rbf", "laplacian", "linear", "cosine", "polynomial,degree=2"];
+    let mut random = Random::numbered(number, 5);
+    let values: Vec<f64> = (0..24).map(|_| random.below(1000) as f64 / 100.0).collect();
+    let points = Points::new(2, values).expect("finite numbers");
+    let fit = Fit {
+        method: Spec::new(methods[number as usize % methods.len()]),
+        kernel: kernels[number as usize / 7 % kernels.len()].parse().expect("a kernel"),
+        components: Some(2),
+        target: Some(Target::Support(3)),
+        scaling: Scaling::None,
+        seed: number,
+        ..Fit::default()
+    };
+    if let Ok(model) = fit.train(&points) {
+        model.score(&points, Precision::Double).expect("scores of sound rows");
+    }
+}
+
+/// A model that learns on, three rows at a time.
+pub fn learner() -> impl FnMut(u64) {
+    let points = toys::clusters(0);
+    let fit = Fit { components: Some(2), target: Some(Target::Support(6)), ..Fit::default() };
+    let model = fit.train(&points).expect("a fit");
+    let learning = Learning { reservoir: 60, forget: 0.999, ..Learning::default() };
+    let mut online = Online::new(model, &points, None, learning, &()).expect("it learns on");
+    move |number| {
+        let from = (number as usize * 3) % (points.n() - 3);
+        // The cloud wanders, so that points are exchanged now and then.
+        let shift = (number as f64 * 1e-3).sin();
+        let values: Vec<f64> = points.slice(from..from + 3).values().iter().map(|v| v + shift).collect();
+        let rows = Points::new(2, values).expect("finite numbers");
+        online.update(&rows, None, &()).expect("sound rows are learned");
+    }
+}
