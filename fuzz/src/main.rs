@@ -2,6 +2,7 @@
 //!
 //!     fuzz/run 2h                       all targets, the time shared among them
 //!     fuzz/run 10m model table          these only
+//!     fuzz/run 20000 model table        the first 20,000 cases of each: the same ones on every machine
 //!     fuzz/run --seed 7 1h              other bytes: the same seed makes the same ones
 //!     fuzz/run --case model:123         one case again, in this process
 //!     fuzz/run --file model FILE        the bytes of a file
@@ -33,6 +34,14 @@ const LIMIT: u64 = 60;
 const FINDINGS: usize = 20;
 /// What a process ends with that found a hang.
 const HANG: i32 = 124;
+
+/// How long a target is fuzzed: until either is used up.
+#[derive(Clone, Copy)]
+struct Budget {
+    time: Duration,
+    /// Number of the first case that is not run.
+    cases: u64,
+}
 
 /// The system's allocator, counted.
 struct Counting;
@@ -104,12 +113,12 @@ fn run(words: &[String]) -> Result<usize, String> {
         words.drain(at..at + 2);
     }
     match words.as_slice() {
-        ["--worker", name, from, seconds, log] => {
-            let numbers = (from.parse(), seconds.parse(), File::create(log));
-            let (Ok(from), Ok(seconds), Ok(log)) = numbers else {
+        ["--worker", name, from, seconds, cases, log] => {
+            let numbers = (from.parse(), seconds.parse(), cases.parse(), File::create(log));
+            let (Ok(from), Ok(seconds), Ok(cases), Ok(log)) = numbers else {
                 return Err("a worker needs numbers and a log".into());
             };
-            work(named(name)?, seed, from, Duration::from_secs_f64(seconds), &log);
+            work(named(name)?, seed, from, Budget { time: Duration::from_secs_f64(seconds), cases }, &log);
             Ok(0)
         }
         ["--case", case] => {
@@ -120,17 +129,26 @@ fn run(words: &[String]) -> Result<usize, String> {
         }
         ["--file", name, file] => Ok(alone(named(name)?, &fs::read(file).map_err(|error| format!("{file}: {error}"))?)),
         ["--soak", count] => Ok(soak(count.parse().map_err(|_| format!("{count}: expected a number"))?)),
-        [time, names @ ..] => {
-            let time = duration(time).ok_or_else(|| format!("{time}: expected a time such as 20s, 10m or 2h"))?;
+        [budget, names @ ..] => {
+            let wrong = || format!("{budget}: expected a time such as 20s, 10m or 2h, or a number of cases per target");
             let targets: Vec<&Target> = if names.is_empty() {
                 TARGETS.iter().collect()
             } else {
                 names.iter().map(|name| named(name)).collect::<Result<_, _>>()?
             };
+            let shares: u32 = targets.iter().map(|target| target.share).sum();
+            let time = duration(budget).map(|time| time / shares);
+            let cases = budget.parse().ok();
+            if time.is_none() && cases.is_none() {
+                return Err(wrong());
+            }
             check_levels()?;
-            Ok(all(&targets, seed, time))
+            Ok(all(&targets, seed, |target| Budget {
+                time: time.map_or(Duration::MAX, |time| time * target.share),
+                cases: cases.unwrap_or(u64::MAX),
+            }))
         }
-        [] => Err(format!("usage: fuzz/run TIME [TARGET…]\ntargets: {}", list())),
+        [] => Err(format!("usage: fuzz/run TIME|CASES [TARGET…]\ntargets: {}", list())),
     }
 }
 
@@ -263,9 +281,9 @@ fn resident() -> usize {
 /// When the case that runs began, in milliseconds.
 static BEGAN: AtomicU64 = AtomicU64::new(0);
 
-/// Cases from a number on, until the time is over. The number of a case is noted before it runs: whoever is left when
+/// Cases from a number on, until the budget is used up. The number of a case is noted before it runs: whoever is left when
 /// this process has died reads it there.
-fn work(target: &'static Target, seed: u64, from: u64, time: Duration, log: &File) {
+fn work(target: &'static Target, seed: u64, from: u64, budget: Budget, log: &File) {
     prepare();
     let start = Instant::now();
     let starts = starts(target);
@@ -280,7 +298,7 @@ fn work(target: &'static Target, seed: u64, from: u64, time: Duration, log: &Fil
         }
     });
     let (start, mut number, mut longest, mut most) = (Instant::now(), from, 0, 0);
-    while start.elapsed() < time {
+    while start.elapsed() < budget.time && number < budget.cases {
         let bytes = made(target, seed, number, &starts);
         BEGAN.store(now(), Relaxed);
         note(log, [number, longest, most]);
@@ -315,22 +333,23 @@ fn keep(target: &Target, seed: u64, number: u64, bytes: &[u8], why: &str) {
 }
 
 /// Every target in a process of its own, one after another. Returns the number of findings.
-fn all(targets: &[&'static Target], seed: u64, time: Duration) -> usize {
-    let shares: u32 = targets.iter().map(|target| target.share).sum();
+fn all(targets: &[&'static Target], seed: u64, budget: impl Fn(&Target) -> Budget) -> usize {
     println!("{:<9} {:>11} {:>9} {:>10} {:>9} {:>9}", "target", "cases", "per s", "longest", "memory", "findings");
-    targets.iter().map(|target| one(target, seed, time * target.share / shares)).sum()
+    targets.iter().map(|target| one(target, seed, budget(target))).sum()
 }
 
-fn one(target: &'static Target, seed: u64, time: Duration) -> usize {
+fn one(target: &'static Target, seed: u64, budget: Budget) -> usize {
     let (start, mut from, mut found, mut longest, mut most) = (Instant::now(), 0, 0, 0, 0);
     let folder = kept();
     fs::create_dir_all(&folder).expect("a folder for findings");
     let log = folder.join(format!("{}-{}.log", target.name, std::process::id()));
-    while start.elapsed() < time && found < FINDINGS {
-        let left = (time - start.elapsed().min(time)).as_secs_f64();
+    while start.elapsed() < budget.time && from < budget.cases && found < FINDINGS {
+        // A duration that can be read back, also where there is no limit.
+        let left = budget.time.saturating_sub(start.elapsed()).min(Duration::from_secs(1 << 32)).as_secs_f64();
         let exe = std::env::current_exe().expect("the driver itself");
-        let numbers = [seed.to_string(), from.to_string(), left.to_string()];
-        let words = ["--seed", &numbers[0], "--worker", target.name, &numbers[1], &numbers[2]];
+        let [seed_text, from_text, left, cases] =
+            [seed.to_string(), from.to_string(), left.to_string(), budget.cases.to_string()];
+        let words = ["--seed", &seed_text, "--worker", target.name, &from_text, &left, &cases];
         let status = Command::new(exe).args(words).arg(&log).stdin(Stdio::null()).status().expect("a worker");
         let [number, slow, memory] = last(&log);
         (longest, most) = (longest.max(slow), most.max(memory));

@@ -488,6 +488,10 @@ mod tests {
         own.sums.rows = usize::MAX;
         let error = Moments::from_bytes(&own.to_bytes()).err().expect("too many rows").to_string();
         assert!(error.contains("more rows than can be counted"), "{error}");
+        // Found by `fuzz/run learning`: what was read could no longer be read once rows were added.
+        own.sums.rows = crate::sums::MOST_ROWS;
+        own.add(&points, None, &()).unwrap();
+        assert!(Moments::from_bytes(&own.to_bytes()).is_ok());
         let own = of(&fitted("rbf", &points, 12), &points);
         let scaled = Points::new(3, points.values().iter().map(|v| 2.0 * v).collect::<Vec<_>>()).unwrap();
         let strangers = [fitted("rbf,gamma=3", &points, 12), fitted("rbf", &points, 11), fitted("rbf", &scaled, 12)];

@@ -21,6 +21,7 @@ use crate::model::{Learned, Model, Scores};
 use crate::moments::Moments;
 use crate::points::Points;
 use crate::sample_weight;
+use crate::sums::MOST_ROWS;
 use crate::watch::Watch;
 use reservoir::Reservoir;
 use support::{Choice, Goal};
@@ -251,6 +252,7 @@ impl Online {
 
     /// Scores rows, in the units of the user's table, and learns them. If it fails, nothing has changed.
     pub fn update(&mut self, rows: &Points, weights: Option<&[f64]>, watch: &dyn Watch) -> Result<Update> {
+        self.state.check_room(rows.n())?;
         let x = self.model.parts().columns.apply(rows)?;
         let scores = self.model.finite_scores_of_scaled(&x)?;
         let limit = self.model.parts().scores.threshold;
@@ -311,6 +313,15 @@ fn most(model: &Model, learning: &Learning) -> usize {
 }
 
 impl State {
+    /// Whether so many more rows can be counted.
+    fn check_room(&self, rows: usize) -> Result<()> {
+        let counted = (self.seen as u64).max(self.reservoir.offered());
+        if counted.saturating_add(rows as u64) > MOST_ROWS as u64 {
+            return Err(Error::parameter("rows", counted, "a model that has seen fewer rows: no more can be counted"));
+        }
+        Ok(())
+    }
+
     /// Adds rows, scaled, to moments and reservoir.
     fn learn(&mut self, x: &Points, weights: Option<&[f64]>, watch: &dyn Watch) -> Result<()> {
         self.offer(x, weights);

@@ -9,6 +9,9 @@ use faer::{Mat, MatRef};
 use crate::dense;
 use crate::error::Result;
 
+/// Row numbers that a 64-bit float tells apart: more rows cannot be counted.
+pub(crate) const MOST_ROWS: usize = 1 << 53;
+
 /// What is known of some rows.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct Sums {
@@ -32,8 +35,11 @@ impl Sums {
 
     /// Adds `factor` times those over other rows; −1 takes them away.
     pub(crate) fn add(&mut self, other: &Sums, factor: f64) {
-        self.rows =
-            if factor < 0.0 { self.rows.saturating_sub(other.rows) } else { self.rows.saturating_add(other.rows) };
+        self.rows = if factor < 0.0 {
+            self.rows.saturating_sub(other.rows)
+        } else {
+            self.rows.saturating_add(other.rows).min(MOST_ROWS)
+        };
         self.weight += factor * other.weight;
         self.trace += factor * other.trace;
         self.sums.iter_mut().zip(&other.sums).for_each(|(a, b)| *a += factor * b);

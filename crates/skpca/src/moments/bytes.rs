@@ -16,14 +16,12 @@ use crate::kernel::{self, Kernel};
 use crate::points::Points;
 use crate::skeleton::Skeleton;
 use crate::spec::Spec;
-use crate::sums::Sums;
+use crate::sums::{MOST_ROWS, Sums};
 use crate::watch::Watch;
 
 const MAGIC: &[u8] = b"SKPCAMOM";
 /// The version written; newer ones are refused.
 const VERSION: u64 = 1;
-/// Numbers of rows that a 64-bit number tells apart.
-const MOST_ROWS: usize = 1 << 53;
 
 impl Moments {
     /// The same moments give the same bytes.

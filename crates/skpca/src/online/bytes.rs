@@ -11,6 +11,7 @@ use super::support::Goal;
 use super::{Learning, RECENT, State};
 use crate::error::{Error, Result};
 use crate::moments::Moments;
+use crate::sums::MOST_ROWS;
 
 const MAGIC: &[u8] = b"SKPCALRN";
 /// The version written; newer ones are refused.
@@ -115,8 +116,11 @@ impl Reader<'_> {
         let numbers = self.take(n).iter().map(|word| u64::from_le_bytes(*word)).collect();
         let (keys, values, recent) = (self.finite(n)?, self.finite(n * d)?, self.finite(recent)?);
         let (offered, clock, changed) = (self.count("offered")?, self.number("clock")?, self.whole("changed")?);
-        let kept = Kept { offered, clock, changed, numbers, keys, values };
         let (reference, seen) = (self.number("reference")?, self.whole("seen")?);
+        if offered.max(seen as u64) > MOST_ROWS as u64 {
+            return Err(wrong("it has seen more rows than can be counted"));
+        }
+        let kept = Kept { offered, clock, changed, numbers, keys, values };
         let negative = reference < 0.0 || recent.iter().any(|score| *score < 0.0);
         if negative || !kept.numbers.iter().all(|number| *number < kept.offered) {
             return Err(wrong("a row that was never there, or a score below 0"));

@@ -294,6 +294,22 @@ fn hostile_bytes_are_refused() {
 }
 
 #[test]
+fn rows_that_cannot_be_counted_are_refused() {
+    use serde_json::json;
+    let points = toys::normal(300, 2, 0);
+    let (mut online, _) = stream(&fit(Target::Support(5)), &points, (100, 100), Learning::default());
+    for name in ["seen", "offered"] {
+        let most = State::from_bytes(&forged(&online.state.to_bytes(), name, json!(MOST_ROWS)));
+        online.state = most.unwrap_or_else(|error| panic!("{name}: {error}"));
+        let error = online.update(&points, None, &()).unwrap_err().to_string();
+        assert!(error.contains("no more can be counted"), "{name}: {error}");
+        let more = State::from_bytes(&forged(&online.state.to_bytes(), name, json!(MOST_ROWS + 1)));
+        assert!(more.is_err_and(|error| error.to_string().contains("more rows than can be counted")), "{name}");
+        (online, _) = stream(&fit(Target::Support(5)), &points, (100, 100), Learning::default());
+    }
+}
+
+#[test]
 fn an_update_that_fails_changes_nothing() {
     let points = toys::normal(200, 2, 0);
     let fit = Fit { kernel: "polynomial,degree=3".parse().unwrap(), ..fit(Target::Support(5)) };
