@@ -52,14 +52,19 @@ pub fn run(arguments: &UpdateArguments, quiet: bool) -> Result<(), Failure> {
         return Ok(());
     }
     let mut screen = Screen::new();
-    let Update { rows, alarms, learned, joined, left } = update;
+    let Update { rows, alarms, learned, moved, joined, left } = update;
     let alarmed = if learned < rows { ", which were not learned" } else { "" };
     screen.line(&format!(
         "{:<12} {before}: {}, {alarms} above the limit{alarmed}",
         "learned on",
         counted(rows, "row")
     ))?;
-    screen.line(&format!("{:<12} {} joined, {left} left", "points", counted(joined, "point")))?;
+    screen.line(&format!(
+        "{:<12} {} joined, {left} left; moved {}",
+        "points",
+        counted(joined, "point"),
+        counted(moved, "time")
+    ))?;
     screen.line(&format!("{:<12} {reference:.6} was the threshold of the fit", "reference"))?;
     inspect::print_summary(&mut screen, &model)?;
     Ok(screen.line(&format!("written      {}", arguments.output.display()))?)
@@ -115,12 +120,13 @@ fn counted_from(mut error: Error, first: usize) -> Error {
 }
 
 fn about(online: &Online, update: &Update) -> Value {
-    let Update { rows, alarms, learned, joined, left } = *update;
+    let Update { rows, alarms, learned, moved, joined, left } = *update;
     let Learning { forget, alarms: learns_alarms, .. } = online.learning();
     json!({
         "rows": rows,
         "alarms": alarms,
         "learned": learned,
+        "moved": moved,
         "joined": joined,
         "left": left,
         "seen": online.seen(),

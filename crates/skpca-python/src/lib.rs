@@ -204,12 +204,15 @@ impl Model {
 
     /// What is stored, as arrays: support (m × d, scaled), coefficients (m × q), mu, beta, variances, shift, scale, and
     /// where they are there rows, frame (q × q′) and the weights of a density's points.
-    fn arrays<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyDict>> {
+    #[pyo3(signature = (support = true))]
+    fn arrays<'py>(&self, py: Python<'py>, support: bool) -> PyResult<Bound<'py, PyDict>> {
         let parts = self.0.parts();
         let matrix =
             |a: &faer::Mat<f64>| Array2::from_shape_fn((a.nrows(), a.ncols()), |(i, k)| a[(i, k)]).into_pyarray(py);
         let arrays = PyDict::new(py);
-        arrays.set_item("support", rows(py, parts.support.values().to_vec(), parts.support.d())?)?;
+        if support {
+            arrays.set_item("support", rows(py, parts.support.values().to_vec(), parts.support.d())?)?;
+        }
         arrays.set_item("coefficients", matrix(&parts.coefficients))?;
         let vectors = [
             ("mu", &parts.mu),

@@ -60,8 +60,8 @@ impl Online {
         compute(py, || skpca::Online::resume(again(model)?)).map(Online).map(Some)
     }
 
-    /// Scores rows, then learns them; returns how many rows, alarms and learned rows there were, and how many points
-    /// joined and left.
+    /// Scores rows, then learns them; returns how many rows, alarms and learned rows there were, how often the points
+    /// moved, and how many joined and left.
     #[pyo3(signature = (x, sample_weight = None))]
     fn update<'py>(
         &mut self,
@@ -77,6 +77,7 @@ impl Online {
         about.set_item("rows", update.rows)?;
         about.set_item("alarms", update.alarms)?;
         about.set_item("learned", update.learned)?;
+        about.set_item("moved", update.moved)?;
         about.set_item("joined", update.joined)?;
         about.set_item("left", update.left)?;
         Ok(about)

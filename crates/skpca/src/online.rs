@@ -15,8 +15,10 @@ mod bytes;
 mod reservoir;
 mod support;
 
+use std::sync::Arc;
+
 use crate::error::{Error, Result};
-use crate::method::Target;
+use crate::method::{self, Method, Target};
 use crate::model::{Learned, Model, Scores};
 use crate::moments::Moments;
 use crate::points::Points;
@@ -30,8 +32,10 @@ use support::{Choice, Goal};
 const RECENT: usize = 1000;
 /// … once there are this many, and as many as are needed for one to lie above it.
 const FEWEST: usize = 100;
-/// The points are looked at when this share of the reservoir has been replaced.
-const LOOK: f64 = 0.125;
+/// The points are reviewed when this share of the reservoir has been replaced and their number may grow.
+const REVIEW_TO_GROW: f64 = 0.125;
+/// The same if their number is fixed, where a review costs more than it can gain at once.
+const REVIEW: f64 = 0.25;
 
 /// How a model learns on.
 ///
@@ -101,6 +105,8 @@ pub struct Update {
     pub alarms: usize,
     /// Rows that were learned.
     pub learned: usize,
+    /// Batches at which the points moved to where they capture more.
+    pub moved: usize,
     /// Points that joined …
     pub joined: usize,
     /// … and that left.
@@ -113,6 +119,7 @@ impl Update {
         self.rows += other.rows;
         self.alarms += other.alarms;
         self.learned += other.learned;
+        self.moved += other.moved;
         self.joined += other.joined;
         self.left += other.left;
     }
@@ -151,6 +158,8 @@ struct State {
     /// Rows that were scored, learned or not.
     seen: usize,
     goal: Goal,
+    /// That of the model.
+    method: Arc<dyn Method>,
 }
 
 impl Online {
@@ -172,6 +181,7 @@ impl Online {
             reference: parts.scores.threshold,
             seen: rows.n(),
             goal: goal(&model, &learning, rows.n())?,
+            method: method::build(&parts.method)?.into(),
             learning,
         };
         let scaled = parts.columns.apply(rows)?;
@@ -190,7 +200,7 @@ impl Online {
         let state = model.parts().learned.as_ref().and_then(|learned| learned.state.clone()).ok_or_else(|| {
             Error::parameter("model", "without moments", "one fitted to be updated (--updatable, updatable=True)")
         })?;
-        let state = State::from_bytes(&state)?;
+        let state = State::from_bytes(&state, method::build(&model.parts().method)?.into())?;
         model.moments(&())?.check_same_space(&state.moments)?;
         Ok(Online { model, state })
     }
@@ -390,16 +400,23 @@ impl State {
 
     /// Looks whether other points are called for, and takes them: the moments are of rows with numbers below `before`.
     fn look(&mut self, before: u64, update: &mut Update, watch: &dyn Watch) -> Result<Option<f64>> {
-        let due = ((LOOK * self.reservoir.size() as f64) as usize).max(1);
+        let share = if self.goal.fidelity.is_some() { REVIEW_TO_GROW } else { REVIEW };
+        let due = ((share * self.reservoir.size() as f64) as usize).max(1);
         if self.reservoir.changed() < due || self.reservoir.len() < 2 {
             return Ok(None);
         }
-        self.reservoir.looked_at();
         let rows = self.reservoir.points();
+        // Where points only take the place of others, rows that were looked at before would gain little by it.
+        let candidates = match self.goal.fidelity {
+            Some(_) => (0..rows.n()).collect(),
+            None => self.reservoir.newest(),
+        };
+        self.reservoir.looked_at();
         let kernel = self.moments.kernel().clone();
-        let Choice { support, joined, left, fidelity } =
-            support::choose(&kernel, self.moments.support(), &rows, &self.goal, watch)?;
-        if joined > 0 {
+        let points = (self.method.as_ref(), self.moments.support());
+        let Choice { support, joined, left, moved, fidelity } =
+            support::choose(&kernel, points, (&rows, candidates), &self.goal, watch)?;
+        if joined > 0 || moved {
             let old = self.reservoir.points_before(before);
             let every = old.n() == self.moments.rows() && self.moments.weight() == old.n() as f64;
             self.moments = if every {
@@ -410,7 +427,7 @@ impl State {
                 self.moments.moved_along(&support, &old, watch)?
             };
         }
-        (update.joined, update.left) = (joined, left);
+        (update.moved, update.joined, update.left) = (usize::from(moved), joined, left);
         Ok(fidelity)
     }
 }

@@ -147,7 +147,7 @@ class Given:
     def p_values(self, scores):
         return self.model.p_values(scores)
 
-    def arrays(self):
+    def arrays(self, support=True):
         return {**self.parts, "support": self.points, "scale": None, "shift": None}
 
     def describe(self):

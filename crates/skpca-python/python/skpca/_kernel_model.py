@@ -203,12 +203,11 @@ class KernelModel(_parameters.Parameters, Linked, BaseEstimator):
 
     def _adopt(self, model):
         """Keeps a model, and says what it is."""
-        parts, about = model.arrays(), json.loads(model.describe())
+        parts, about = model.arrays(support=False), json.loads(model.describe())
         self._takes_sparse = isinstance(model, _core.Model) and takes_sparse(about)
         self._model = model
         self._frame = parts.get("frame")
         self.support_ = parts.get("rows")
-        self.support_vectors_ = unscaled(parts)
         self.coefficients_ = parts["coefficients"]
         self.explained_variance_ = parts["variances"]
         self.explained_variance_ratio_ = parts["variances"] / about["total_variance"]
@@ -286,6 +285,12 @@ class KernelModel(_parameters.Parameters, Linked, BaseEstimator):
         X = dense(self._queries(X))
         with _threads.limited(self.n_jobs):
             return self._model.log_likelihood(X)
+
+    @property
+    def support_vectors_(self):
+        """The support as rows of the caller's table: a new array each time, as wide tables would hold it twice."""
+        # Before `fit` there is no `_model`, and so, as for any attribute that `fit` sets, an AttributeError.
+        return unscaled(self._model.arrays())
 
     @property
     def feature_importances_(self):

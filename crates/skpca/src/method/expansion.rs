@@ -26,7 +26,7 @@ use super::greedy::Selection;
 use super::kmeans;
 use super::lbfgs::Memory;
 use super::plane::Plane;
-use super::{Entry, Method, Size, Solution, Support, Target, Task};
+use super::{Entry, Following, Method, Size, Solution, Support, Target, Task};
 use crate::error::Result;
 use crate::kernel::Form;
 use crate::points::Points;
@@ -42,6 +42,8 @@ const SEEN_ROWS: usize = crate::reference::REFERENCE_ROWS;
 const ROWS_PER_POINT: usize = 10;
 /// Steps of L-BFGS at most, for each number of points.
 const STEPS: usize = 200;
+/// Steps for each look at the points of a model that learns on.
+const STEPS_AT_ONCE: usize = 5;
 /// They end when a few together raise W by less than this share …
 const RISE: f64 = 1e-5;
 /// … or by this where more points are to come …
@@ -117,6 +119,17 @@ impl Method for Free {
         Growth::new(self, task)?.fidelities(most).map(Some)
     }
 
+    fn moved(
+        &self,
+        rows: &Points<'static>,
+        points: &Points<'static>,
+        goal: &Following,
+    ) -> Result<Option<Points<'static>>> {
+        let part = Part { points: rows.clone(), weights: None };
+        let objective = Objective::new(goal.kernel, part, goal.q, goal.center)?;
+        objective.climbed(points.clone(), self.steps.min(STEPS_AT_ONCE), goal.watch).map(Some)
+    }
+
     fn holds_rows(&self, _: &Size) -> bool {
         false
     }
@@ -134,11 +147,7 @@ impl Method for Free {
 pub(super) fn polished(task: &Task, z: Points<'static>, steps: usize) -> Result<Points<'static>> {
     let seen = SEEN_ROWS.max(ROWS_PER_POINT * z.n());
     let rows = Random::new(task.seed, Stream::ExpansionRows).sample(task.n(), seen);
-    let objective = Objective::new(task.kernel, Part::of(task.rows, &rows)?, task.q, task.center)?;
-    let Some(at) = objective.at(z.clone(), 0.0) else { return Ok(z) };
-    let mut climber = Climber { at, memory: Memory::default() };
-    objective.climb(&mut climber, steps, Until::Settled(RISE), task.watch)?;
-    Ok(climber.at.z)
+    Objective::new(task.kernel, Part::of(task.rows, &rows)?, task.q, task.center)?.climbed(z, steps, task.watch)
 }
 
 /// Points where they came to rest.

@@ -41,13 +41,17 @@ mod twins;
 mod weights;
 
 use std::fmt::Debug;
+use std::sync::Arc;
 
 use serde_json::{Value, json};
 
 use crate::error::{Error, Result};
+use crate::kernel::Kernel;
 use crate::parameter::{self, Parameter};
+use crate::points::Points;
 use crate::reference::{REFERENCE_ROWS, Reference};
 use crate::spec::{Fields, Spec};
+use crate::watch::Watch;
 
 pub(crate) use regression::steps;
 pub use regression::{Step, shares};
@@ -72,6 +76,17 @@ pub(crate) trait Method: Debug + Send + Sync {
         Ok(None)
     }
 
+    /// Moves the points of a model a few steps towards where they capture more of the variance of these rows, scaled.
+    /// Returns `None` if the method keeps points where they are.
+    fn moved(
+        &self,
+        _rows: &Points<'static>,
+        _points: &Points<'static>,
+        _goal: &Following,
+    ) -> Result<Option<Points<'static>>> {
+        Ok(None)
+    }
+
     /// Bytes that a fit needs beside the data, for the target given.
     fn memory(&self, size: &Size) -> usize;
 
@@ -79,6 +94,15 @@ pub(crate) trait Method: Debug + Send + Sync {
     fn holds_rows(&self, _size: &Size) -> bool {
         true
     }
+}
+
+/// What the points of a model that learns on are to capture.
+pub(crate) struct Following<'a> {
+    pub kernel: &'a Arc<dyn Kernel>,
+    /// Number of components.
+    pub q: usize,
+    pub center: bool,
+    pub watch: &'a dyn Watch,
 }
 
 /// The size of a fit to come.

@@ -4,12 +4,15 @@
 //! "SKPCALRN", length, JSON { version, forget, … }, length, moments, numbers in 64 bits, checksum
 //! ```
 
+use std::sync::Arc;
+
 use serde_json::{Value, json};
 
 use super::reservoir::{Kept, Reservoir};
 use super::support::Goal;
 use super::{Learning, RECENT, State};
 use crate::error::{Error, Result};
+use crate::method::Method;
 use crate::moments::Moments;
 use crate::sums::MOST_ROWS;
 
@@ -20,7 +23,7 @@ const VERSION: u64 = 1;
 impl State {
     /// The same state gives the same bytes.
     pub(super) fn to_bytes(&self) -> Vec<u8> {
-        let State { learning, moments, reservoir, recent, reference, seen, goal } = self;
+        let State { learning, moments, reservoir, recent, reference, seen, goal, method: _ } = self;
         let kept = reservoir.kept();
         let head = json!({
             "version": VERSION,
@@ -54,7 +57,7 @@ impl State {
     }
 
     /// Reads what [`State::to_bytes`] wrote, or says what is wrong with it.
-    pub(super) fn from_bytes(bytes: &[u8]) -> Result<State> {
+    pub(super) fn from_bytes(bytes: &[u8], method: Arc<dyn Method>) -> Result<State> {
         let wrong = |why: &str| Error::file(format!("what it kept to learn on: {why}"));
         let short = || wrong("it is too short");
         let body = bytes.strip_prefix(MAGIC).ok_or_else(|| wrong("it does not begin with SKPCALRN"))?;
@@ -71,7 +74,7 @@ impl State {
         }
         let (moments, body) = part(body).ok_or_else(short)?;
         let moments = Moments::from_bytes(moments)?;
-        Reader { head: &head, words: body.as_chunks().0, odd: !body.len().is_multiple_of(8) }.state(moments)
+        Reader { head: &head, words: body.as_chunks().0, odd: !body.len().is_multiple_of(8) }.state(moments, method)
     }
 }
 
@@ -88,7 +91,7 @@ struct Reader<'a> {
 }
 
 impl Reader<'_> {
-    fn state(mut self, moments: Moments) -> Result<State> {
+    fn state(mut self, moments: Moments, method: Arc<dyn Method>) -> Result<State> {
         let wrong = |why: &str| Error::file(format!("what it kept to learn on: {why}"));
         let learning = Learning {
             forget: self.number("forget")?,
@@ -126,7 +129,7 @@ impl Reader<'_> {
             return Err(wrong("a row that was never there, or a score below 0"));
         }
         let reservoir = Reservoir::with(goal.seed, (learning.reservoir, d), kept);
-        Ok(State { learning, moments, reservoir, recent, reference, seen, goal })
+        Ok(State { learning, moments, reservoir, recent, reference, seen, goal, method })
     }
 
     fn take(&mut self, count: usize) -> &[[u8; 8]] {

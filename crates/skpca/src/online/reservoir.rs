@@ -90,6 +90,14 @@ impl Reservoir {
         self.changed
     }
 
+    /// Where those rows are that came in since somebody looked and have not left again.
+    pub(super) fn newest(&self) -> Vec<usize> {
+        let mut order: Vec<usize> = (0..self.len()).collect();
+        order.sort_unstable_by_key(|&i| std::cmp::Reverse(self.numbers[i]));
+        order.truncate(self.changed);
+        order
+    }
+
     pub(super) fn looked_at(&mut self) {
         self.changed = 0;
     }

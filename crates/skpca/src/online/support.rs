@@ -8,6 +8,9 @@
 //! the variances λ as its diagonal, `g = Σ_i y_i c_i` as its border and `h = Σ c_i²` in its corner: h − (its smallest
 //! eigenvalue).
 //!
+//! With a fixed number of points, synthetic ones first take a few steps of their method's optimiser on these rows, if
+//! the rows gain more by it than chance.
+//!
 //! Points join one by one, the best first, until the span has the fidelity asked for. Where there may be no more, or
 //! none was asked for, the best takes the place of the least useful one, as long as what the rows gain is more than
 //! chance: more than its standard error over the rows. A row that lacks company is an outlier: no reason to join.
@@ -19,8 +22,9 @@ use faer::Mat;
 use crate::dense;
 use crate::eigen::center_columns;
 use crate::error::Result;
+use crate::gram::Basis;
 use crate::kernel::Kernel;
-use crate::kernel_matrix::gram;
+use crate::method::{Following, Method};
 use crate::points::Points;
 use crate::reference::{Question, Reference};
 use crate::skeleton::Skeleton;
@@ -62,18 +66,20 @@ pub(super) struct Choice {
     pub joined: usize,
     /// … and that left.
     pub left: usize,
+    /// Whether the others have moved.
+    pub moved: bool,
     /// That of the span on these rows, where it was asked for.
     pub fidelity: Option<f64>,
 }
 
+/// The points to keep for these rows, `among` which are those that may become points.
 pub(super) fn choose(
     kernel: &Arc<dyn Kernel>,
-    support: &Points<'static>,
-    rows: &Points<'static>,
+    (method, support): (&dyn Method, &Points<'static>),
+    (rows, among): (&Points<'static>, Vec<usize>),
     goal: &Goal,
     watch: &dyn Watch,
 ) -> Result<Choice> {
-    let k = gram(kernel, rows);
     let exact = match goal.fidelity {
         None => None,
         Some(_) => {
@@ -82,20 +88,44 @@ pub(super) fn choose(
         }
     };
     let mut view = View::new(kernel, support, rows, goal)?;
-    let (mut joined, mut left) = (0, 0);
+    let (mut joined, mut left, mut moved) = (0, 0, false);
     let fidelity = |view: &View| exact.map(|exact| if exact > 0.0 { (view.captured() / exact).min(1.0) } else { 1.0 });
     let exchanges = 1 + (EXCHANGED * view.m() as f64) as usize;
-    while left < exchanges {
-        check(watch, "support", 0.0)?;
-        let aim = goal.fidelity.map(|asked| asked + HEADROOM * (1.0 - asked));
-        if aim.zip(fidelity(&view)).is_some_and(|(aim, found)| found >= aim) {
-            break;
+    let aim = goal.fidelity.map(|asked| asked + HEADROOM * (1.0 - asked));
+    let done = |view: &View| aim.zip(fidelity(view)).is_some_and(|(aim, found)| found >= aim);
+    // With a fidelity to hold, rows join instead: points fitted to the reservoir judge themselves too well on it.
+    if goal.fidelity.is_none() {
+        let following = Following { kernel, q: goal.q, center: goal.center, watch };
+        if let Some(points) = method.moved(rows, support, &following)? {
+            let next = View::new(kernel, &points, rows, goal)?;
+            if next.m() == view.m() && next.is_better_than(&view) {
+                (view, moved) = (next, true);
+            }
         }
-        let Some((next, full)) = view.next(&k, rows, goal)? else { break };
+    }
+    let candidates = Candidates::new(kernel, rows, among);
+    while left < exchanges && !done(&view) {
+        check(watch, "support", 0.0)?;
+        let Some((next, full)) = view.next(&candidates, rows, goal)? else { break };
         (joined, left) = (joined + 1, left + usize::from(full));
         view = next;
     }
-    Ok(Choice { fidelity: fidelity(&view), support: view.support(), joined, left })
+    Ok(Choice { fidelity: fidelity(&view), support: view.support(), joined, left, moved })
+}
+
+/// Rows that may become points.
+struct Candidates {
+    rows: Vec<usize>,
+    /// Kernel values of all rows with them.
+    k: Mat<f64>,
+}
+
+impl Candidates {
+    fn new(kernel: &Arc<dyn Kernel>, all: &Points<'static>, rows: Vec<usize>) -> Candidates {
+        let mut k = Mat::zeros(all.n(), rows.len());
+        Basis::new(kernel.clone(), all.select(&rows)).block(all, k.as_mut());
+        Candidates { rows, k }
+    }
 }
 
 /// The rows as the span of a support sees them.
@@ -152,8 +182,8 @@ impl View {
 
     /// The view with one more point, or with another one in place of the least useful, and which of both; nothing where
     /// that is no better.
-    fn next(&self, k: &Mat<f64>, rows: &Points, goal: &Goal) -> Result<Option<(View, bool)>> {
-        for row in self.candidates(k, goal) {
+    fn next(&self, candidates: &Candidates, rows: &Points, goal: &Goal) -> Result<Option<(View, bool)>> {
+        for row in self.best_of(candidates, goal) {
             let grown = View::new(self.skeleton.kernel(), &self.with(rows.row(row)), rows, goal)?;
             if grown.m() <= self.m() {
                 continue;
@@ -169,23 +199,25 @@ impl View {
     }
 
     /// Rows that would add most, of those that are not alone, the best first.
-    fn candidates(&self, k: &Mat<f64>, goal: &Goal) -> Vec<usize> {
+    fn best_of(&self, candidates: &Candidates, goal: &Goal) -> Vec<usize> {
+        let Candidates { rows, k } = candidates;
         let n = k.nrows();
+        let along = Mat::from_fn(rows.len(), self.m(), |j, i| self.along[(rows[j], i)]);
         let mut e = k.clone();
-        dense::subtract_product(e.as_mut(), self.along.as_ref(), self.along.transpose());
+        dense::subtract_product(e.as_mut(), self.along.as_ref(), along.transpose());
         let g = dense::product(self.features.transpose(), e.as_ref());
         let mut gains = Vec::new();
-        for j in 0..n {
-            let own = e[(j, j)];
+        for (j, &row) in rows.iter().enumerate() {
+            let own = e[(row, j)];
             let squares = e.col(j).squared_norm_l2();
-            if own <= APART * k[(j, j)] || squares < NEAR * own * own {
+            if own <= APART * k[(row, j)] || squares < NEAR * own * own {
                 continue;
             }
             let mean = if goal.center { e.col(j).sum() / n as f64 } else { 0.0 };
             let h = (squares - n as f64 * mean * mean) / own;
             let border = g.col(j).iter().map(|g| g * g / own);
             let gain = if self.room { h } else { h - smallest_of_arrow(&self.values, border.collect(), h) };
-            gains.push((j, gain));
+            gains.push((row, gain));
         }
         gains.retain(|(_, gain)| *gain > 0.0);
         gains.sort_by(|(_, a), (_, b)| b.total_cmp(a));
@@ -237,6 +269,7 @@ fn smallest_of_arrow(values: &[f64], border: Vec<f64>, h: f64) -> f64 {
 mod tests {
     use super::*;
     use crate::kernel;
+    use crate::method;
     use crate::toys;
 
     #[test]
@@ -250,6 +283,11 @@ mod tests {
         assert!((smallest_of_arrow(&values, squares, h) - expected).abs() < 1e-9);
     }
 
+    /// A method that does not move points.
+    fn still() -> Box<dyn Method> {
+        method::build(&"greedy".parse().unwrap()).unwrap()
+    }
+
     fn goal(q: usize, most: usize, fidelity: Option<f64>) -> Goal {
         Goal { q, center: true, most, fidelity, seed: 0 }
     }
@@ -261,12 +299,21 @@ mod tests {
         let rows = Points::new(2, values).unwrap();
         let kernel = kernel::build(&"rbf,gamma=3".parse().unwrap(), &rows, 0).unwrap();
         let few = rows.select(&[0, 1]);
-        let found = choose(&kernel, &few, &rows, &goal(4, 40, Some(0.9)), &()).unwrap();
+        let found =
+            choose(&kernel, (still().as_ref(), &few), (&rows, (0..rows.n()).collect()), &goal(4, 40, Some(0.9)), &())
+                .unwrap();
         assert!((0.9..0.99).contains(&found.fidelity.unwrap()), "{:?}", found.fidelity);
         assert!(found.left == 0 && found.support.n() == 2 + found.joined && found.joined < 15);
         assert!(found.support.rows().all(|z| z[0] < 10.0));
         // Nothing is left to do.
-        let again = choose(&kernel, &found.support, &rows, &goal(4, 40, Some(0.9)), &()).unwrap();
+        let again = choose(
+            &kernel,
+            (still().as_ref(), &found.support),
+            (&rows, (0..rows.n()).collect()),
+            &goal(4, 40, Some(0.9)),
+            &(),
+        )
+        .unwrap();
         assert!((again.joined, again.left) == (0, 0));
     }
 
@@ -282,7 +329,9 @@ mod tests {
             |support: &Points<'static>| View::new(&kernel, support, &rows, &goal(3, 8, None)).unwrap().captured();
         let before = captured(&support);
         for _ in 0..10 {
-            let found = choose(&kernel, &support, &rows, &goal(3, 8, None), &()).unwrap();
+            let found =
+                choose(&kernel, (still().as_ref(), &support), (&rows, (0..rows.n()).collect()), &goal(3, 8, None), &())
+                    .unwrap();
             assert!(found.support.n() == 8 && found.joined == found.left);
             assert!(found.joined == 0 || captured(&found.support) > captured(&support));
             support = found.support;

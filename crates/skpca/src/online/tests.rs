@@ -27,6 +27,10 @@ fn stream(fit: &Fit, points: &Points, (first, size): (usize, usize), learning: L
     (online, all)
 }
 
+fn read(bytes: &[u8]) -> Result<State> {
+    State::from_bytes(bytes, method::build(&Spec::new("expansion")).unwrap().into())
+}
+
 const FIXED: Learning = Learning { forget: 1.0, reservoir: 0, most: None, alarms: true };
 
 #[test]
@@ -237,11 +241,11 @@ fn what_cannot_go_on_says_so() {
     }
     let (online, _) = stream(&fit(Target::Support(5)), &points, (100, 100), Learning::default());
     let state = online.state.to_bytes();
-    assert!(State::from_bytes(&state).unwrap().to_bytes() == state);
+    assert!(read(&state).unwrap().to_bytes() == state);
     for at in [0, 9, 30, state.len() / 2, state.len() - 1] {
         let mut damaged = state.clone();
         damaged[at] ^= 1;
-        assert!(State::from_bytes(&damaged).is_err() && State::from_bytes(&state[..at]).is_err(), "{at}");
+        assert!(read(&damaged).is_err() && read(&state[..at]).is_err(), "{at}");
     }
 }
 
@@ -264,7 +268,7 @@ fn hostile_bytes_are_refused() {
     use serde_json::json;
     let (online, _) = stream(&fit(Target::Support(5)), &toys::normal(300, 2, 0), (100, 100), Learning::default());
     let state = online.state.to_bytes();
-    assert!(State::from_bytes(&forged(&state, "seen", json!(300))).is_ok());
+    assert!(read(&forged(&state, "seen", json!(300))).is_ok());
     for (name, value) in [
         ("version", json!(2)),
         ("version", json!(null)),
@@ -284,7 +288,7 @@ fn hostile_bytes_are_refused() {
         // Found by `fuzz/run learning`: such a model was updated, and its file was then refused.
         ("reference", json!(-1)),
     ] {
-        let error = State::from_bytes(&forged(&state, name, value.clone())).err();
+        let error = read(&forged(&state, name, value.clone())).err();
         let error = error.map(|error| error.to_string()).unwrap_or_default();
         assert!(
             error.contains("learn on: ") || error.starts_with("forget") || error.starts_with("most"),
@@ -299,11 +303,11 @@ fn rows_that_cannot_be_counted_are_refused() {
     let points = toys::normal(300, 2, 0);
     let (mut online, _) = stream(&fit(Target::Support(5)), &points, (100, 100), Learning::default());
     for name in ["seen", "offered"] {
-        let most = State::from_bytes(&forged(&online.state.to_bytes(), name, json!(MOST_ROWS)));
+        let most = read(&forged(&online.state.to_bytes(), name, json!(MOST_ROWS)));
         online.state = most.unwrap_or_else(|error| panic!("{name}: {error}"));
         let error = online.update(&points, None, &()).unwrap_err().to_string();
         assert!(error.contains("no more can be counted"), "{name}: {error}");
-        let more = State::from_bytes(&forged(&online.state.to_bytes(), name, json!(MOST_ROWS + 1)));
+        let more = read(&forged(&online.state.to_bytes(), name, json!(MOST_ROWS + 1)));
         assert!(more.is_err_and(|error| error.to_string().contains("more rows than can be counted")), "{name}");
         (online, _) = stream(&fit(Target::Support(5)), &points, (100, 100), Learning::default());
     }
@@ -322,4 +326,37 @@ fn an_update_that_fails_changes_nothing() {
     let wrong = online.update(&points, Some(&[1.0]), &()).unwrap_err().to_string();
     assert!(wrong.starts_with("sample_weight = 1 weights"), "{wrong}");
     assert!(online.state.to_bytes() == state && bytes(online.model()) == model);
+}
+
+/// Normal rows in six dimensions, three of which have most of the variance; which ones turns by a right angle.
+fn turning(n: usize) -> Points<'static> {
+    let rows = toys::normal(n, 6, 3);
+    let turned = rows.rows().enumerate().flat_map(|(i, row)| {
+        let (sin, cos) = (std::f64::consts::FRAC_PI_2 * i as f64 / n as f64).sin_cos();
+        let (wide, narrow): (Vec<f64>, Vec<f64>) = (0..3).map(|j| (2.0 * row[j], 0.2 * row[j + 3])).unzip();
+        let first: Vec<f64> = wide.iter().zip(&narrow).map(|(w, s)| cos * w - sin * s).collect();
+        let second: Vec<f64> = wide.iter().zip(&narrow).map(|(w, s)| sin * w + cos * s).collect();
+        [first, second].concat()
+    });
+    Points::new(6, turned.collect::<Vec<f64>>()).unwrap()
+}
+
+#[test]
+fn synthetic_points_follow_rows_that_drift_by_moving_and_rows_by_exchange_alone() {
+    let points = turning(3000);
+    let learning = Learning { forget: 0.995, ..Learning::default() };
+    let captured = |method: &str| {
+        let fit = Fit { method: method.parse().unwrap(), ..fit(Target::Support(10)) };
+        let (online, all) = stream(&fit, &points, (600, 100), learning);
+        let features = online.model().transform(&points.slice(2600..3000), crate::Precision::Double).unwrap();
+        let column = |k: usize| features.iter().skip(k).step_by(3).copied().collect::<Vec<f64>>();
+        let variance = |v: Vec<f64>| {
+            let mean = v.iter().sum::<f64>() / v.len() as f64;
+            v.iter().map(|v| (v - mean).powi(2)).sum::<f64>()
+        };
+        ((0..3).map(|k| variance(column(k))).sum::<f64>(), all.moved)
+    };
+    let ((moving, moved), (still, unmoved)) = (captured("expansion"), captured("greedy"));
+    assert!(moved > 5 && unmoved == 0, "{moved} {unmoved}");
+    assert!(moving > 1.02 * still, "{moving} {still}");
 }

@@ -106,6 +106,14 @@ impl Objective {
         Ok(End::OutOfSteps)
     }
 
+    /// The points after some steps; where they are if they cannot move.
+    pub(super) fn climbed(&self, z: Points<'static>, steps: usize, watch: &dyn Watch) -> Result<Points<'static>> {
+        let Some(at) = self.at(z.clone(), 0.0) else { return Ok(z) };
+        let mut climber = Climber { at, memory: Memory::default() };
+        self.climb(&mut climber, steps, Until::Settled(RISE), watch)?;
+        Ok(climber.at.z)
+    }
+
     /// Where the next step leads; nothing where no step is left that raises W.
     fn next(&self, climber: &mut Climber, g: &[f64]) -> Option<At> {
         if !climber.memory.is_empty() {
