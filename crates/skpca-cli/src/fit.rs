@@ -30,7 +30,7 @@ pub fn run(arguments: &FitArguments, quiet: bool) -> Result<(), Failure> {
     Outputs::apart_from(arguments.tables().into_iter().map(Path::new)).check(&arguments.output)?;
     let labelled = check_labelled(&fit, arguments)?;
     let bar = Bar::new(quiet);
-    let held = labelled || arguments.weight.is_some() || arguments.robust || !arguments.intake.is_plain();
+    let in_memory_only = labelled || arguments.weight.is_some() || arguments.robust || !arguments.intake.is_plain();
     let purpose = Purpose {
         fit: &fit,
         intake: &arguments.intake,
@@ -40,7 +40,7 @@ pub fn run(arguments: &FitArguments, quiet: bool) -> Result<(), Failure> {
         sample: arguments.sample.map(|count| usize::try_from(count).unwrap_or(usize::MAX)),
         texts: labelled || !arguments.intake.is_plain(),
         updatable: arguments.updatable,
-        held: held || method::entry(&fit.method)?.capabilities.keeps_all_rows,
+        in_memory_only: in_memory_only || method::entry(&fit.method)?.capabilities.keeps_all_rows,
         directory: directory(&arguments.output),
     };
     let options = intake::to_learn(&arguments.table, &arguments.intake);
@@ -49,7 +49,7 @@ pub fn run(arguments: &FitArguments, quiet: bool) -> Result<(), Failure> {
 
     let start = Instant::now();
     let mut model = match rows {
-        Rows::Held { training, of } => fitted(arguments, &fit, (training, of), &bar)?,
+        Rows::InMemory { training, of } => fitted(arguments, &fit, (training, of), &bar)?,
         Rows::InFile { rows, names, notes } => {
             let mut model = in_file(arguments, &purpose, (rows, names), &bar)?;
             notes.into_iter().for_each(|note| model.note(note));
@@ -207,7 +207,7 @@ fn check_memory(purpose: &Purpose, rows: &Rows, quiet: bool) -> Result<(), Failu
 fn needed(purpose: &Purpose, rows: &Rows) -> Result<usize, Failure> {
     let (Purpose { fit, allowed, .. }, (n, d)) = (purpose, rows.shape());
     match rows {
-        Rows::Held { .. } => purpose.in_memory(n, d, n.saturating_mul(d)),
+        Rows::InMemory { .. } => purpose.in_memory(n, d, n.saturating_mul(d)),
         Rows::InFile { .. } => Ok(fit.streamed_memory(n, d, allowed.bytes)?),
     }
 }

@@ -1,4 +1,4 @@
-//! `skpca loadings`: sparse principal components that can be read, of a table or of a covariance matrix.
+//! `skpca loadings`: sparse principal components of a table or of a covariance matrix.
 
 use std::io::Write;
 use std::path::Path;
@@ -100,7 +100,7 @@ fn to_json(found: &Loadings, names: &[String]) -> Value {
     })
 }
 
-/// A line for each column that any component looks at, then what the components hold.
+/// Prints a line for each column with a non-zero loading, then the counts and variances of the components.
 fn print(screen: &mut Screen, found: &Loadings, names: &[String]) -> Result<(), Failure> {
     let q = found.vectors.ncols();
     let row = |name: &str, cell: &dyn Fn(usize) -> String| {

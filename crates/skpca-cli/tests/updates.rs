@@ -52,7 +52,7 @@ fn detectors_do_not_learn_what_alarms_unless_asked_to() {
 #[test]
 fn what_cannot_be_updated_says_what_to_do() {
     let desk = desk("");
-    let why = "model.skpca: the model keeps no moments to learn on from; fit it again with --updatable";
+    let why = "model.skpca: the model cannot be updated; fit it again with --updatable";
     desk.refuses("update model.skpca more.csv -o new.skpca", 1, why);
     desk.ok("fit first.csv -o model.skpca --support 12 --updatable");
     desk.refuses("update model.skpca more.csv -o more.csv", 2, "more.csv: the output would replace the input");
