@@ -9,8 +9,8 @@
 //! sum is m; `kmeans` takes k-means centres (Zhang, Tsang & Kwok 2008), which are synthetic points and mostly capture
 //! more than drawn rows (docs/decisions/0036).
 //!
-//! `steps` moves the landmarks by this many steps of `expansion`'s optimiser: ten steps bring points of any origin close
-//! to the result of that method, and make them synthetic (docs/decisions/0077).
+//! `steps` moves the landmarks by this many steps of `expansion`'s optimiser: ten steps bring points of any origin
+//! close to the result of that method, and make them synthetic (docs/decisions/0077).
 //!
 //! Pivots are drawn among all rows up to a few thousand, and among a uniform sample above that: residuals of the sample
 //! represent those of all rows, and a fit then needs no n × m matrix at all. If a uniform draw of as many points
