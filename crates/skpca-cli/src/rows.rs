@@ -156,7 +156,7 @@ fn held(tables: &Tables, purpose: &Purpose, read: (Vec<f64>, Vec<String>), of: O
     if read.0.is_empty() {
         return Err(purpose.none());
     }
-    Ok(Rows::Held { training: intake::learned(tables, read, (purpose.intake, purpose.weight))?, of })
+    Ok(Rows::InMemory { training: intake::learned(tables, read, (purpose.intake, purpose.weight))?, of })
 }
 
 /// Number of blocks that may wait to be written.
