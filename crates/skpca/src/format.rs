@@ -700,7 +700,7 @@ mod tests {
         assert!(treated.take_in(other).is_err());
         let change = |change: fn(&mut Value)| message(&forged_from(&treated, |json, _| change(&mut json["intake"])));
         for (found, expected) in [
-            (change(|intake| intake["inputs"][0]["fill"] = Value::Null), "of the column \"x\" cannot be meant"),
+            (change(|intake| intake["inputs"][0]["fill"] = Value::Null), "of the column \"x\" is invalid"),
             (change(|intake| intake["inputs"][0]["name"] = json!("z")), "does not make the columns"),
             (change(|intake| *intake = json!([])), "'intake' is missing or of the wrong type"),
             (change(|intake| intake["missing"] = json!("mean")), "unknown treatment of missing values 'mean'"),
