@@ -118,15 +118,15 @@ fn a_stream_without_its_end_is_an_error() {
         let first = stream(&batches()[..1], compression).len() - 8;
         for cut in [first, whole.len() - 8] {
             let why = complaint(&desk, "cut.arrow", &whole[..cut]);
-            assert_eq!(why, ": not a whole Arrow file: it has no end marker; the file seems to be cut short", "{cut}");
+            assert_eq!(why, ": not a valid Arrow file: it has no end marker; the file seems to be cut short", "{cut}");
         }
         let twice = [whole.clone(), whole].concat();
         let why = complaint(&desk, "twice.arrow", &twice);
-        assert!(why.starts_with(": not a whole Arrow file: ") && why.contains("after the end"), "{why}");
+        assert!(why.starts_with(": not a valid Arrow file: ") && why.contains("after the end"), "{why}");
     }
     let whole = file(&batches());
     let why = complaint(&desk, "twice.feather", &[whole.clone(), whole].concat());
-    assert!(why.starts_with(": not a whole Arrow file: ") && why.contains("after the end"), "{why}");
+    assert!(why.starts_with(": not a valid Arrow file: ") && why.contains("after the end"), "{why}");
 }
 
 /// Every format, cut in many places.

@@ -158,12 +158,12 @@ fn a_file_that_changes_between_passes_ends_the_fit() {
     assert!(said.ends_with("all.npy: the file changed while it was read; fit again once it is complete\n"), "{said}");
     desk.put("all.npy", &bytes);
     let said = said_of_a_file_that_changes(&desk, "all.npy", || open().set_len(bytes.len() as u64 - 8).unwrap());
-    let expected = "all.npy ends before row 52000 of 52000: it was cut short while it was read\n";
+    let expected = "all.npy ends before row 52000 of 52000: it was truncated while being read\n";
     assert!(said.ends_with(expected) || said.ends_with("fit again once it is complete\n"), "{said}");
     desk.put("all.npy", &bytes);
     let said = said_of_a_file_that_changes(&desk, "all.npy", || open().set_len(4_000_000).unwrap());
     let row = said.split_once("all.npy ends before row ").expect(&said).1;
-    assert!(row.ends_with(" of 52000: it was cut short while it was read\n"), "{said}");
+    assert!(row.ends_with(" of 52000: it was truncated while being read\n"), "{said}");
     let row: usize = row.split(' ').next().unwrap().parse().unwrap();
     // 128 bytes of header, 160 for each row.
     assert!(row > (4_000_000 - 128) / 160, "{said}");

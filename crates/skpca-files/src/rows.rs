@@ -184,7 +184,7 @@ impl FileRows {
             let name = self.origin.as_ref().map_or("temporary file", |(name, _)| name);
             let why = match error.kind() {
                 io::ErrorKind::UnexpectedEof => {
-                    format!("{name} ends before row {} of {}: it was cut short while it was read", rows.end, self.n)
+                    format!("{name} ends before row {} of {}: it was truncated while being read", rows.end, self.n)
                 }
                 _ => format!("{name}: {error}"),
             };

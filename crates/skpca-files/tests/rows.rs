@@ -83,6 +83,6 @@ fn a_file_that_is_not_what_it_was_is_an_error() {
     file.set_len(100).unwrap();
     let error = rows.unless_changed(rows.read(3..5, &mut Vec::new())).unwrap_err().to_string();
     let expected =
-        format!("the rows cannot be read: {name} ends before row 5 of 5: it was cut short while it was read");
+        format!("the rows cannot be read: {name} ends before row 5 of 5: it was truncated while being read");
     assert_eq!(error, expected);
 }

@@ -139,11 +139,11 @@ fn truncated_files_are_refused() {
     for (name, bytes) in [("a.parquet", parquet_bytes(&whole)), ("a.feather", arrow_bytes(&whole))] {
         for cut in 1..bytes.len() {
             let message = read_bytes(name, &bytes[..cut], &ReadOptions::default()).unwrap_err();
-            assert!(message.starts_with(&format!("{name}: not a whole ")), "{cut}: {message}");
+            assert!(message.starts_with(&format!("{name}: not a valid ")), "{cut}: {message}");
         }
     }
     let old = read_bytes("a.feather", b"FEA1....FEA1", &ReadOptions::default()).unwrap_err();
-    assert_eq!(old, "a.feather: not a whole Arrow file: it is Feather version 1, expected version 2");
+    assert_eq!(old, "a.feather: not a valid Arrow file: it is Feather version 1, expected version 2");
 }
 
 #[test]
@@ -173,5 +173,5 @@ fn damaged_bytes_never_panic() {
 #[test]
 fn a_panic_of_a_decoder_is_an_error() {
     let error = columnar::contain_panic::<Table>("a.arrow", "Arrow", || panic!("a bug in a library")).unwrap_err();
-    assert_eq!(error.to_string(), "a.arrow: not a whole Arrow file: inconsistent contents");
+    assert_eq!(error.to_string(), "a.arrow: not a valid Arrow file: inconsistent contents");
 }
