@@ -311,7 +311,7 @@ fn smallest(task: &Task, fidelity: f64) -> Result<(Vec<usize>, Expansion)> {
         let expansion = task.expansion(&rows, None)?;
         Ok((rows, expansion))
     };
-    search::until_held(task, fidelity, enough, solved, |count| Ok(search::a_few_more(count, factor.rank())))
+    search::until_reached(task, fidelity, enough, solved, |count| Ok(search::a_few_more(count, factor.rank())))
 }
 
 /// Returns the fidelity of the first `m` pivots on the rows of the reference.

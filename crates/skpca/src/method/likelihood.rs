@@ -18,7 +18,7 @@ use faer::Mat;
 
 use super::active::root;
 use super::parameters::{BY_TARGET, RANK, REFIT};
-use super::search::{Found, search, until_held};
+use super::search::{Found, search, until_reached};
 use super::shared::Principal;
 use super::weights::{self, NEAREST, Over, WeightState};
 use super::{Capabilities, Entry, Method, Size, Solution, Support, Target, Task, usual_rank};
@@ -83,7 +83,7 @@ const FRACTION: Parameter = Parameter::optional(
 .fixing_size();
 
 const STOP: Parameter =
-    Parameter::number("tolerance", Range::Above(0.0), TOLERANCE, "when to stop: the largest |ρ − 1|").as_sklearn("tol");
+    Parameter::number("tolerance", Range::Above(0.0), TOLERANCE, "largest |ρ − 1| at which to stop").as_sklearn("tol");
 
 #[derive(Clone, Copy, Debug, PartialEq)]
 enum Noise {
@@ -210,7 +210,7 @@ impl NoisePath<'_> {
             nudges.next().map(nudged).transpose()
         };
         let solved = |(noise, state): &(f64, WeightState)| self.solution(*noise, state.clone());
-        until_held(self.task, fidelity, first, solved, next)
+        until_reached(self.task, fidelity, first, solved, next)
     }
 
     /// Returns the fidelity on the factor.

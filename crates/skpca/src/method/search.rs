@@ -104,7 +104,7 @@ impl Chosen for (Vec<usize>, Expansion) {
 /// A selection made on a factor or a sample of the rows is a little worse over all rows. Starting from `first`, tries
 /// the ever larger selections of `next` and returns the first that, once `solved`, reaches the fidelity over all rows,
 /// or the last one.
-pub(super) fn until_held<C, S: Chosen>(
+pub(super) fn until_reached<C, S: Chosen>(
     task: &Task,
     fidelity: f64,
     first: C,
