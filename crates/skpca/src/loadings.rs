@@ -178,7 +178,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_covariance_is_rejected() {
+    fn invalid_covariances_are_rejected() {
         let message = |values: &[f64], d: usize| {
             let points = Points::new(d, values).unwrap();
             fit("spca").loadings_of_covariance(&points, &()).err().unwrap().to_string()
