@@ -120,7 +120,7 @@ fn check_limit(path: &Path, model: &Model) -> Result<(), Failure> {
     if parts.scores.threshold > ROUNDING * parts.total_variance {
         return Ok(());
     }
-    let why = "has no limit: its components hold all that rows vary by, so that scores are rounding errors; fit it with \
+    let why = "has no limit: its components capture all variance of the rows, so that scores are rounding errors; fit it with \
                fewer components (-q) or with --novelty";
     Err(Failure::Call(format!("{} {why}", path.display())))
 }

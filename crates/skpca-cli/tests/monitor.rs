@@ -142,7 +142,7 @@ fn what_makes_no_page_is_refused() {
     desk.refuses(
         "monitor full.skpca today.csv -o chart.html",
         2,
-        "full.skpca has no limit: its components hold all that rows vary by, so that scores are rounding errors; fit it with \
+        "full.skpca has no limit: its components capture all variance of the rows, so that scores are rounding errors; fit it with \
          fewer components (-q) or with --novelty",
     );
 }

@@ -3,7 +3,7 @@
 use super::evidence::{Evidence, difference, quality};
 
 /// Two qualities differ significantly if they differ by more than this many standard errors of their difference.
-pub const TOLD_APART: f64 = 2.0;
+pub const SIGNIFICANT: f64 = 2.0;
 /// Sizes up to this multiple of the smallest count as equal, since another seed might order them otherwise.
 const ALIKE: f64 = 1.5;
 /// Largest standard error of the quality with which the number of rows counts as sufficient.
@@ -107,7 +107,7 @@ fn best_of(candidates: &[Candidate], among: &[usize]) -> Option<usize> {
 fn is_better(candidates: &[Candidate], a: usize, b: usize) -> bool {
     let (one, other) = (candidates[a].evidence, candidates[b].evidence);
     let error = quality(one).map_or(f64::INFINITY, |quality| quality.error);
-    difference(one, other).is_some_and(|by| by.value > (TOLD_APART * by.error).max(error))
+    difference(one, other).is_some_and(|by| by.value > (SIGNIFICANT * by.error).max(error))
 }
 
 fn simplest_first(candidates: &[Candidate], some: &mut [usize]) {

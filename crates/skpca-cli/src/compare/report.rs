@@ -4,7 +4,7 @@ use serde_json::{Map, Value, json};
 use skpca::{Model, Target, format};
 
 use super::baselines::Baseline;
-use super::choice::{Reason, TOLD_APART};
+use super::choice::{Reason, SIGNIFICANT};
 use super::evidence::{Estimate, difference, quality};
 use super::judges::{Judged, Measure};
 use super::{Case, Cell, Comparison, Recommended, Skipped};
@@ -267,13 +267,13 @@ fn beside_baselines(comparison: &Comparison, recommended: &Recommended) -> Vec<S
         let theirs = baseline.judged.evidence(comparison.measure);
         let by = difference(theirs, evidence)?;
         let remark = || format!("{} has the higher {what}: {:.4} against {value:.4}", baseline.name, value + by.value);
-        (by.value > TOLD_APART * by.error).then(remark)
+        (by.value > SIGNIFICANT * by.error).then(remark)
     });
     let mut notes: Vec<String> = better.collect();
     // The simplest baseline comes first.
     let majority = comparison.baselines.first().filter(|_| comparison.measure == Measure::Accuracy);
     let majority = majority.and_then(|first| difference(evidence, first.judged.evidence(comparison.measure)));
-    if majority.is_some_and(|by| by.value <= TOLD_APART * by.error) {
+    if majority.is_some_and(|by| by.value <= SIGNIFICANT * by.error) {
         notes.push(
             "the features of the recommended model classify no better than always naming the most frequent class"
                 .into(),
