@@ -902,7 +902,7 @@ mod tests {
             let held_out = json!({"folds": folds, "in_time_order": false, "effective": effective, "tail": tail});
             set("calibration", held_out)
         };
-        let calibration = "its calibration is none that a fit makes";
+        let calibration = "its calibration is invalid";
         let cases: [(&str, Vec<u8>); 19] = [
             (calibration, held_out(1, 2.0, 1.0)),
             (calibration, held_out(5, 1e9, 1.0)),
@@ -915,7 +915,7 @@ mod tests {
             ("its threshold 5 is not among the training scores", set("threshold", json!(5))),
             (" of a total variance of 0", set("total_variance", json!(0))),
             ("it captures 7 of a total variance of ", set("captured", json!(7))),
-            ("the variances do not add up to what is captured", set("captured", json!(0.1))),
+            ("the variances do not add up to the captured variance", set("captured", json!(0.1))),
             ("two columns have the name \"x\"", set("names", json!(["x", "x"]))),
             ("two columns have the name \"x\"", set("ignored", json!(["x"]))),
             ("unknown method 'magic': expected one of exact, ", set("method", json!({"name": "magic"}))),
