@@ -1,7 +1,7 @@
 //! The subspace in which P moves while the working set is fixed.
 //!
-//! A P-step gives `P = T V M` with `V = Σ_i a_i φ_i`, so that P stays in the span of its start and of the images `T
-//! φ_i` of the working set. There a vector is w + q numbers and a round costs O(w²), independently of the number of
+//! A P-step gives `P = T V M` with `V = Σ_i a_i φ_i`, so that P stays in the span of its start and of the images
+//! `T φ_i` of the working set. There a vector is w + q numbers and a round costs O(w²), independently of the number of
 //! rows and of the columns of the factor.
 //!
 //! ```text
