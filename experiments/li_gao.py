@@ -17,16 +17,17 @@ from .verdicts import Claim, better, near, no_worse
 
 TITLE = "Li & Gao 2011: expansion vectors and a data-dependent kernel"
 ABOUT = """
-*Sparse data-dependent kernel principal component analysis based on least squares support vector machine.* Error in %
-of a nearest neighbour and of a linear SVM on features. SKPCA is `greedy` with the published number of points; SDKPCA
-the same under a `conformal` kernel, whose coefficients come from the exact eigenproblem, from the same with positive
-coefficients, or from the paper's iteration (32); KDA, reviewed in the paper without numbers, is `discriminant`.
+*Sparse data-dependent kernel principal component analysis based on least squares support vector machine.* Error in % of
+a nearest-neighbour classifier and of a linear SVM on features. SKPCA is `greedy` with the published number of points;
+SDKPCA is the same under a `conformal` kernel, with coefficients from the exact eigenproblem, from the same with
+positive coefficients, or from the paper's iteration (32); KDA, reviewed in the paper without numbers, is
+`discriminant`.
 
-Kernel width, δ, regularisation, number of components and C are chosen by 3-fold cross-validation on training rows
-(450 of them at most), for each split, method and classifier: the paper names neither its classifier nor any
-parameter. Columns are standardised on training rows. Published splits where they could be had, else random ones of
-the published size. The paper has 100 splits (20 for image and splice), we have ten at most. ORL: 48 × 48 pixels, five
-images of each person, which makes the 200 rows of Table 4 (the text says one image of each).
+Kernel width, δ, regularisation, number of components and C are chosen by 3-fold cross-validation on training rows (at
+most 450), for each split, method and classifier: the paper names neither its classifier nor any parameter. Columns are
+standardised on the training rows. Splits are the published ones if available, otherwise random ones of the same size.
+The paper has 100 splits (20 for image and splice); here there are at most ten. ORL: 48 × 48 pixels, five images of each
+person, which gives the 200 rows of Table 4 (the text says one image of each).
 """
 
 #       set     file, training, kept, published error in % of KPCA, SKPCA, SDKPCA, and the table
