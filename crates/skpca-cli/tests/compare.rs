@@ -390,7 +390,7 @@ fn wrong_calls_are_refused() {
         1,
         "the label has 300 values on 300 rows: it does not name classes; leave it out with --drop",
     );
-    desk.refuses("compare train.csv --drop class --support 0", 2, "support = 0: expected a whole number from 1");
+    desk.refuses("compare train.csv --drop class --support 0", 2, "support = 0: expected an integer ≥ 1");
     desk.refuses(
         "compare train.csv --drop class --fidelity 2",
         2,

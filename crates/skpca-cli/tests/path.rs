@@ -54,7 +54,7 @@ fn what_a_method_has_no_path_of_is_refused() {
     let desk = desk();
     desk.refuses("path data.csv --shares 0.1", 2, "--shares: expansion has a path of sizes; see --most");
     desk.refuses("path data.csv --method l1 --most 9", 2, "--most: l1 has a path of penalties; see --shares");
-    desk.refuses("path data.csv --most 0", 2, "most = 0: expected a whole number from 1");
+    desk.refuses("path data.csv --most 0", 2, "most = 0: expected an integer ≥ 1");
     desk.refuses("path data.csv -o data.csv", 2, "data.csv: the output would replace the input");
     let none = "method = landmarks: expected expansion or greedy: others have no such path";
     desk.refuses("path data.csv --method landmarks", 2, none);

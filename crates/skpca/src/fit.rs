@@ -196,10 +196,10 @@ impl Fit {
             return Err(Error::parameter("kernel", &self.kernel.name, &expected));
         }
         if self.components == Some(0) {
-            return Err(Error::parameter("components", 0, "a whole number from 1"));
+            return Err(Error::parameter("components", 0, "an integer ≥ 1"));
         }
         match self.target {
-            Some(Target::Support(0)) => return Err(Error::parameter("support", 0, "a whole number from 1")),
+            Some(Target::Support(0)) => return Err(Error::parameter("support", 0, "an integer ≥ 1")),
             Some(Target::Fidelity(f)) if !(f > 0.0 && f <= 1.0) => {
                 return Err(Error::parameter("fidelity", f, "a number above 0 and up to 1"));
             }

@@ -75,7 +75,7 @@ impl Learning {
             return Err(Error::parameter("forget", self.forget, "a number above 0 and up to 1"));
         }
         match self.most {
-            Some(0) => Err(Error::parameter("most", 0, "a whole number from 1")),
+            Some(0) => Err(Error::parameter("most", 0, "an integer ≥ 1")),
             _ => Ok(()),
         }
     }

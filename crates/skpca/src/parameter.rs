@@ -274,13 +274,13 @@ impl fmt::Display for Domain {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Domain::Number(range) => write!(f, "{range}"),
-            Domain::Count { least, most: MANY } => write!(f, "a whole number from {least}, at most {MANY}"),
-            Domain::Count { least, most } => write!(f, "a whole number from {least} to {most}"),
+            Domain::Count { least, most: MANY } => write!(f, "an integer ≥ {least}, at most {MANY}"),
+            Domain::Count { least, most } => write!(f, "an integer from {least} to {most}"),
             Domain::Boolean => write!(f, "true or false"),
             Domain::Choice(words) => write!(f, "{}", words.join(" or ")),
             Domain::Bandwidth => write!(f, "a positive number, median, mean, scale or auto"),
-            Domain::Numbers => write!(f, "a number from 0, or several (0.1:0.2)"),
-            Domain::Counts => write!(f, "a whole number from 1, or several (7:4:4)"),
+            Domain::Numbers => write!(f, "a number ≥ 0, or several (0.1:0.2)"),
+            Domain::Counts => write!(f, "an integer ≥ 1, or several (7:4:4)"),
             Domain::Reals => write!(f, "a list of finite numbers"),
             Domain::Kernel => write!(f, "the name of another kernel"),
         }
@@ -291,10 +291,10 @@ impl fmt::Display for Range {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Range::Any => write!(f, "a finite number"),
-            Range::From(least) => write!(f, "a number from {}", short(*least)),
+            Range::From(least) => write!(f, "a number ≥ {}", short(*least)),
             Range::Above(bound) => write!(f, "a number above {}", short(*bound)),
             Range::Between(least, most) => write!(f, "a number from {} to {}", short(*least), short(*most)),
-            Range::Below(least, bound) => write!(f, "a number from {} and below {}", short(*least), short(*bound)),
+            Range::Below(least, bound) => write!(f, "a number ≥ {} and < {}", short(*least), short(*bound)),
         }
     }
 }

@@ -203,7 +203,7 @@ impl Fit {
     /// ```
     pub fn fidelities(&self, points: &Points, most: usize, watch: &dyn Watch) -> Result<Vec<(usize, f64)>> {
         if most == 0 {
-            return Err(Error::parameter("most", most, "a whole number from 1"));
+            return Err(Error::parameter("most", most, "an integer ≥ 1"));
         }
         let (plan, table) = Plan::with_table(self, points, None, watch)?;
         let task = plan.task(table.base_kernel(), &table, None, watch);

@@ -102,8 +102,8 @@ fn a_target_moves_alpha_and_alpha_gives_the_same_points_again() {
 fn wrong_parameters_are_refused() {
     let points = toys::clusters(0);
     for (method, message) in [
-        ("energy,alpha=-0.1", "alpha = -0.1: expected a number from 0 and below 1"),
-        ("energy,alpha=1", "alpha = 1.0: expected a number from 0 and below 1"),
+        ("energy,alpha=-0.1", "alpha = -0.1: expected a number ≥ 0 and < 1"),
+        ("energy,alpha=1", "alpha = 1.0: expected a number ≥ 0 and < 1"),
         ("energy,split=thirds", "split = \"thirds\": expected half or sharp"),
     ] {
         let fit = Fit { method: method.parse().unwrap(), ..Fit::default() };

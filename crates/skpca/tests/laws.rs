@@ -604,11 +604,8 @@ fn impossible_requests_are_refused_by_name() {
             METHODS.iter().map(|e| e.name).collect::<Vec<_>>().join(", ")
         )
     );
-    assert_eq!(message(Fit { components: Some(0), ..base() }), "components = 0: expected a whole number from 1");
-    assert_eq!(
-        message(Fit { target: Some(Target::Support(0)), ..base() }),
-        "support = 0: expected a whole number from 1"
-    );
+    assert_eq!(message(Fit { components: Some(0), ..base() }), "components = 0: expected an integer ≥ 1");
+    assert_eq!(message(Fit { target: Some(Target::Support(0)), ..base() }), "support = 0: expected an integer ≥ 1");
     assert_eq!(
         message(Fit { target: Some(Target::Support(91)), ..base() }),
         "support = 91: expected at most the 90 rows there are"

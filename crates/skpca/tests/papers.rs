@@ -281,16 +281,16 @@ fn wrong_parameters_are_refused_by_name() {
     let points = toys::clusters(0);
     let message = |method: &str, target| fit(&points, method, target).err().map(|e| e.to_string()).unwrap_or_default();
     for (method, expected) in [
-        ("l21,penalty=-1", "penalty = -1.0: expected a number from 0, or several (0.1:0.2)"),
+        ("l21,penalty=-1", "penalty = -1.0: expected a number ≥ 0, or several (0.1:0.2)"),
         ("l21,penalty=1:2", "penalty = 2 numbers: expected one number"),
         ("l1,penalty=1:2", "penalty = 2 numbers: expected one number or 4"),
         ("l1,penalty=1:0:1:1", "penalty = 0: expected positive numbers, or a single 0 for none"),
         ("l1,penalty=1,fraction=0.5", "fraction = 0.5: expected this or the other parameters of the penalty, not both"),
         ("elastic-net,l1_ratio=1.5", "l1_ratio = 1.5: expected a number from 0 to 1"),
         ("l21,refit=3", "refit = 3.0: expected true or false"),
-        ("l21,alternations=1.5", "alternations = 1.5: expected a whole number from 0, at most 1000000"),
+        ("l21,alternations=1.5", "alternations = 1.5: expected an integer ≥ 0, at most 1000000"),
         ("l21,tolerance=0", "tolerance = 0.0: expected a number above 0"),
-        ("threshold,keep=0", "keep = 0.0: expected a whole number from 1, at most 1000000"),
+        ("threshold,keep=0", "keep = 0.0: expected an integer ≥ 1, at most 1000000"),
     ] {
         assert_eq!(message(method, None), expected, "{method}");
     }

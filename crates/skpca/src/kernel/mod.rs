@@ -369,7 +369,7 @@ mod tests {
             message("rbf,gamma=wide"),
             "gamma = \"wide\": expected a positive number, median, mean, scale or auto"
         );
-        assert_eq!(message("polynomial,degree=2.5"), "degree = 2.5: expected a whole number from 1 to 64");
+        assert_eq!(message("polynomial,degree=2.5"), "degree = 2.5: expected an integer from 1 to 64");
     }
 
     #[test]

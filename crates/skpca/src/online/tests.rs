@@ -231,7 +231,7 @@ fn models_that_cannot_continue_are_rejected() {
     for (learning, expected) in [
         (Learning { forget: 0.0, ..FIXED }, "forget = 0: expected a number above 0 and up to 1"),
         (Learning { forget: f64::NAN, ..FIXED }, "forget = NaN: expected a number above 0 and up to 1"),
-        (Learning { most: Some(0), ..FIXED }, "most = 0: expected a whole number from 1"),
+        (Learning { most: Some(0), ..FIXED }, "most = 0: expected an integer ≥ 1"),
     ] {
         assert_eq!(learning.check().unwrap_err().to_string(), expected);
     }
