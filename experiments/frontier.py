@@ -17,7 +17,7 @@ TITLE = "Beyond the papers: points against fidelity"
 ABOUT = """
 Ten components, rbf kernel, median rule, standardised columns, at most 1000 training rows. Fidelity: captured variance
 divided by that of exact kernel PCA with all rows, on the training rows. Worth: test accuracy of a linear SVM on the
-features (C by 3-fold cross-validation on training rows), or, if the set has outliers, AUROC of the distance to the span,
+features (C by 3-fold cross-validation on training rows), or, for sets with outliers, AUROC of the distance to the span,
 trained on inliers. The three baselines are Nyström's method in numpy (whitened kernel values with the chosen points,
 then PCA) with uniformly drawn rows, k-means centres, and randomly pivoted Cholesky (Chen, Epperly, Tropp & Webber);
 `landmarks` uses the last of these or uniform rows, whichever captures more. Some methods cannot reach a number of

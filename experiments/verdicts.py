@@ -1,6 +1,6 @@
 """Verdicts on claims: a claim holds, holds partly, or is not reproduced.
 
-A claim is a list of checks, one for each data set or setting that it is made for; None is a check that was not possible.
+A claim is a list of checks, one for each data set or setting that it is made for; None is an impossible check.
 It holds if every check passes, and is not reproduced if fewer than a third do: one of many may pass by chance.
 """
 
