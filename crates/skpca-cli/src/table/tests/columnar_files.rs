@@ -1,4 +1,4 @@
-//! Parquet and Arrow files with the types others write into them, and damaged ones.
+//! Parquet and Arrow files with all types that other programs write, and damaged files.
 
 use std::sync::Arc;
 
@@ -134,7 +134,7 @@ fn tables_without_rows_or_names_of_their_own() {
 }
 
 #[test]
-fn truncated_files_are_refused() {
+fn truncated_files_are_rejected() {
     let whole = batch(vec![("x", floats(&[Some(1.0), Some(2.0)]))]);
     for (name, bytes) in [("a.parquet", parquet_bytes(&whole)), ("a.feather", arrow_bytes(&whole))] {
         for cut in 1..bytes.len() {
@@ -150,7 +150,8 @@ fn truncated_files_are_refused() {
 fn a_dictionary_that_claims_more_values_than_it_has() {
     let values = (0..300).map(f64::from).map(Some).collect::<Vec<_>>();
     let mut bytes = parquet_bytes(&batch(vec![("x", floats(&values))]));
-    // Number of values, an i32 in zigzag form, and the encoding PLAIN: the first is raised to the most two bytes hold.
+    // The number of values, a zigzag-encoded i32, and the encoding PLAIN. The number is set to the maximum of two
+    // bytes.
     let at = bytes.windows(5).position(|window| window == [0x15, 0xd8, 0x04, 0x15, 0x00]).unwrap();
     bytes[at + 2] = 0x7f;
     let message = read_bytes("a.parquet", &bytes, &ReadOptions::default()).unwrap_err();
@@ -164,7 +165,7 @@ fn damaged_bytes_never_panic() {
         for position in 0..bytes.len() {
             let mut bytes = bytes.clone();
             bytes[position] = 0xff;
-            // Either answer will do: some bytes are padding, some are values.
+            // Either result is fine: some bytes are padding, some are values.
             let _ = read_bytes(name, &bytes, &ReadOptions::default());
         }
     }
