@@ -1,4 +1,4 @@
-//! `k(x, z) = exp(−γ ‖x − z‖² / ℓ²)`: a Gaussian whose width can be changed beside the rule that finds γ.
+//! `k(x, z) = exp(−γ ‖x − z‖² / ℓ²)`: a Gaussian whose width can be changed independently of the rule for γ.
 
 use std::sync::Arc;
 
