@@ -17,7 +17,7 @@ use crate::failure::Failure;
 use crate::intake::{self, Encoder, Order};
 use crate::outputs::Outputs;
 use crate::table::{self, Block, Column, ReadOptions, Source, Target};
-use crate::terminal::complain;
+use crate::terminal::print_stderr;
 use crate::{model_file, use_threads};
 
 /// Maximum number of skipped rows that are listed; the others are counted.
@@ -234,7 +234,7 @@ pub struct Run<'a> {
     quiet: bool,
     /// Number of rows with results so far.
     pub answered: usize,
-    pub passed_over: usize,
+    pub skipped: usize,
     /// Whether the warning about rows far outside the training range was given.
     warned: bool,
 }
@@ -261,7 +261,7 @@ impl<'a> Run<'a> {
             data,
             quiet,
             answered: 0,
-            passed_over: 0,
+            skipped: 0,
             warned: quiet,
         })
     }
@@ -274,12 +274,12 @@ impl<'a> Run<'a> {
     /// Returns the usable rows of a block and their results, row by row; `None` if there are none.
     pub fn answers(&mut self, mut raw: Block) -> Result<Option<(Rows, Vec<f64>)>, Failure> {
         for error in std::mem::take(&mut raw.bad) {
-            self.pass_over(&error);
+            self.skip(&error);
         }
         if raw.values.is_empty() {
             return Ok(None);
         }
-        let first = self.answered + self.passed_over;
+        let first = self.answered + self.skipped;
         let mut rows = self.encoded(raw, first)?;
         if rows.count == 0 {
             return Ok(None);
@@ -336,7 +336,7 @@ impl<'a> Run<'a> {
                     filled.push(count);
                     kept.push(row);
                 }
-                Err(error) if self.skip_bad || self.encoder.passes_over(&error) => self.pass_over(&error),
+                Err(error) if self.skip_bad || self.encoder.skips(&error) => self.skip(&error),
                 Err(error) => return Err(intake::with_advice(error)),
             }
         }
@@ -356,7 +356,7 @@ impl<'a> Run<'a> {
             return Ok(());
         }
         if let Some(far) = self.model.far_outside(UncheckedRows::new(self.model.parts().columns.d(), numbers)?) {
-            complain(&format!("warning: {far}"));
+            print_stderr(&format!("warning: {far}"));
             self.warned = true;
         }
         Ok(())
@@ -372,7 +372,7 @@ impl<'a> Run<'a> {
                     results.extend(result);
                     kept.push(i);
                 }
-                Err(error) if row_of(&error).is_some() => self.pass_over(&counted(error, first + i)),
+                Err(error) if row_of(&error).is_some() => self.skip(&counted(error, first + i)),
                 Err(error) => return Err(error.into()),
             }
         }
@@ -383,17 +383,17 @@ impl<'a> Run<'a> {
         Ok(results)
     }
 
-    fn pass_over(&mut self, why: &dyn std::fmt::Display) {
-        self.passed_over += 1;
-        if self.passed_over <= NAMED && !self.quiet {
-            complain(&format!("skipped: {why}"));
+    fn skip(&mut self, why: &dyn std::fmt::Display) {
+        self.skipped += 1;
+        if self.skipped <= NAMED && !self.quiet {
+            print_stderr(&format!("skipped: {why}"));
         }
     }
 
     /// Reports how many rows were skipped in total. It is an error if no row was usable.
     pub fn end(&self) -> Result<(), Failure> {
-        if self.passed_over > NAMED && !self.quiet {
-            complain(&format!("skipped: {} more rows", self.passed_over - NAMED));
+        if self.skipped > NAMED && !self.quiet {
+            print_stderr(&format!("skipped: {} more rows", self.skipped - NAMED));
         }
         if self.answered > 0 {
             return Ok(());

@@ -93,9 +93,9 @@ pub struct Plan {
     pub sizes: Vec<usize>,
     pub fidelity: f64,
     /// Whether the user gave that fidelity.
-    pub asked: bool,
+    pub fidelity_given: bool,
     /// Whether the user gave the methods.
-    pub named: bool,
+    pub methods_given: bool,
     /// Share of the rows to hold out.
     pub hold_out: f64,
     /// Columns of the table that models ignore.
@@ -137,10 +137,10 @@ impl Plan {
             } else {
                 distinct(&arguments.methods)
             },
-            named: !arguments.methods.is_empty(),
+            methods_given: !arguments.methods.is_empty(),
             sizes: arguments.support.clone(),
             fidelity,
-            asked: arguments.fidelity.is_some(),
+            fidelity_given: arguments.fidelity.is_some(),
             hold_out: if arguments.test.is_some() { 0.0 } else { arguments.hold_out },
             intake: None,
             ignored: fit::ignored(&arguments.table, &arguments.intake),
@@ -331,7 +331,7 @@ impl Case {
         keeps_all_rows(&self.method)
     }
 
-    pub fn asked(&self) -> String {
+    pub fn target_text(&self) -> String {
         match self.target {
             None if self.keeps_all_rows() => "every row".into(),
             None => "as given".into(),

@@ -17,7 +17,7 @@ use crate::outputs::Outputs;
 use crate::progress::Bar;
 use crate::rows::{Purpose, Rows};
 use crate::table::Table;
-use crate::terminal::{Screen, complain};
+use crate::terminal::{Screen, print_stderr};
 use crate::{inspect, memory, model_file, use_threads};
 
 /// Fits that need more bytes than this announce how much memory they take.
@@ -185,8 +185,10 @@ fn check_memory(purpose: &Purpose, rows: &Rows, quiet: bool) -> Result<(), Failu
     let needed = needed(purpose, rows)?;
     if needed > allowed.bytes {
         let advice = advice(purpose, rows)?;
-        let (needed, allowed, said) = (memory::text(needed), memory::text(allowed.bytes), allowed.said);
-        return Err(Failure::Run(format!("this fit needs about {needed} of memory, {allowed} are {said}: {advice}")));
+        let (needed, allowed, wording) = (memory::text(needed), memory::text(allowed.bytes), allowed.wording);
+        return Err(Failure::Run(format!(
+            "this fit needs about {needed} of memory, {allowed} are {wording}: {advice}"
+        )));
     }
     if quiet {
         return Ok(());
@@ -194,11 +196,11 @@ fn check_memory(purpose: &Purpose, rows: &Rows, quiet: bool) -> Result<(), Failu
     if let Rows::InFile { rows, .. } = rows {
         let (bytes, allowed) = (memory::text(rows.bytes()), memory::text(allowed.bytes));
         let (n, name) = (rows.n(), &fit.method.name);
-        complain(&format!(
+        print_stderr(&format!(
             "note: {n} rows ({bytes}) are read in passes: {name} on all of them in memory needs more than {allowed}"
         ));
     } else if needed > ANNOUNCED_ABOVE {
-        complain(&format!("this fit takes about {} of memory", memory::text(needed)));
+        print_stderr(&format!("this fit takes about {} of memory", memory::text(needed)));
     }
     Ok(())
 }
@@ -259,10 +261,10 @@ fn print(model: &Model, path: &Path, seconds: f64, json: bool) -> Result<(), Fai
         return Ok(writeln!(std::io::stdout(), "{}", Value::Object(object))?);
     }
     for note in &model.parts().report.notes {
-        complain(&format!("note: {note}"));
+        print_stderr(&format!("note: {note}"));
     }
     if !model.parts().report.converged {
-        complain("warning: the fit did not converge; its components may be inaccurate");
+        print_stderr("warning: the fit did not converge; its components may be inaccurate");
     }
     let mut screen = Screen::new();
     inspect::print_summary(&mut screen, model)?;

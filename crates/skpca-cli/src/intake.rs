@@ -106,8 +106,8 @@ pub fn learned(
 
 /// Returns a note for each column that is left out.
 pub fn left_out(tables: &Tables) -> Vec<String> {
-    let said = |name: &String| format!("column '{name}' holds text or dates and is left out");
-    tables.layout().left_out.iter().map(said).collect()
+    let note = |name: &String| format!("column '{name}' holds text or dates and is left out");
+    tables.layout().left_out.iter().map(note).collect()
 }
 
 /// Rejects empty cells in a table that does not fit in memory.
@@ -438,7 +438,7 @@ impl Encoder {
     }
 
     /// Whether rows with this error are left out, as they were left out of the training rows.
-    pub fn passes_over(&self, error: &Error) -> bool {
+    pub fn skips(&self, error: &Error) -> bool {
         let drops = self.intake.as_ref().is_some_and(|intake| intake.missing == Missing::Drop);
         drops && matches!(error, Error::EmptyCell { .. })
     }
@@ -481,8 +481,8 @@ impl Encoder {
 }
 
 /// Returns the row order for the calibration: a time column means that rows are in time order.
-pub fn row_order(asked: RowOrder, time: Option<&String>) -> RowOrder {
-    if asked == RowOrder::Auto && time.is_some() { RowOrder::Time } else { asked }
+pub fn row_order(given: RowOrder, time: Option<&String>) -> RowOrder {
+    if given == RowOrder::Auto && time.is_some() { RowOrder::Time } else { given }
 }
 
 /// The error for a table without rows.

@@ -45,7 +45,7 @@ fn main() -> ExitCode {
         Ok(()) => ExitCode::SUCCESS,
         Err(failure) => {
             if !matches!(failure, Failure::BrokenPipe) {
-                terminal::complain(&format!("error: {failure}"));
+                terminal::print_stderr(&format!("error: {failure}"));
             }
             ExitCode::from(failure.code())
         }

@@ -51,17 +51,17 @@ pub fn check(what: &str, needed: usize, advice: &str) -> Result<(), String> {
 pub struct Allowed {
     pub bytes: usize,
     /// Where the limit comes from, for messages: "allowed" or "free for it".
-    pub said: &'static str,
+    pub wording: &'static str,
 }
 
 impl Allowed {
     /// The bytes that the user allows, or by default a share of the free memory.
     pub fn new(given: Option<usize>) -> Allowed {
         match given {
-            Some(bytes) => Allowed { bytes, said: "allowed" },
+            Some(bytes) => Allowed { bytes, wording: "allowed" },
             None => {
                 let free = skpca_files::memory::share();
-                Allowed { bytes: free, said: "free for it" }
+                Allowed { bytes: free, wording: "free for it" }
             }
         }
     }

@@ -41,7 +41,7 @@ pub struct Monitored {
     /// Totals over all runs.
     pub runs: Runs,
     pub t2_limit: Option<f64>,
-    pub passed_over: usize,
+    pub skipped: usize,
 }
 
 impl Monitored {
@@ -79,19 +79,23 @@ pub fn run(arguments: &MonitorArguments, quiet: bool) -> Result<(), Failure> {
     let time = arguments.time.as_ref().map(|time| TimeColumn::find(time, &source));
     let t2_limit = if apply::has_t2(&model) { limit::of_t2(&model, promised(&model)) } else { None };
     let run = Run::new(model, Answer::ScoreAndT2, &source, &arguments.table, quiet)?;
-    let mut watch =
-        Watch { run: run.skipping(arguments.skip_bad), time, series: Series::new(t2_limit), runs: Runs::default() };
+    let mut monitoring = Monitoring {
+        run: run.skipping(arguments.skip_bad),
+        time,
+        series: Series::new(t2_limit),
+        runs: Runs::default(),
+    };
     while let Some(block) = source.next()? {
-        watch.block(block)?;
+        monitoring.block(block)?;
     }
-    watch.run.end()?;
-    let Watch { run, series, mut runs, .. } = watch;
+    monitoring.run.end()?;
+    let Monitoring { run, series, mut runs, .. } = monitoring;
     let monitored = Monitored {
         data: arguments.table.data.clone(),
         model_name: arguments.model.display().to_string(),
         time: arguments.time.clone(),
         kept: runs.end(),
-        passed_over: run.passed_over,
+        skipped: run.skipped,
         model: run.model,
         series,
         runs,
@@ -164,14 +168,14 @@ impl TimeColumn {
 }
 
 /// The state of monitoring a table.
-struct Watch<'a> {
+struct Monitoring<'a> {
     run: Run<'a>,
     time: Option<TimeColumn>,
     series: Series,
     runs: Runs,
 }
 
-impl Watch<'_> {
+impl Monitoring<'_> {
     fn block(&mut self, block: Block) -> Result<(), Failure> {
         let Some((rows, results)) = self.run.answers(block)? else { return Ok(()) };
         let model = &self.run.model;

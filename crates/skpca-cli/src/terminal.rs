@@ -1,8 +1,8 @@
 //! Terminal output: escaped control characters, aligned tables, times with units, and emphasis on terminals only.
 //!
 //! Names of columns, files and classes come from data, and data may contain escape sequences. All text for people goes
-//! through [`Screen`] or [`complain`], which escape such characters; tables and JSON on standard output are data and
-//! are written unchanged.
+//! through [`Screen`] or [`print_stderr`], which escape such characters; tables and JSON on standard output are data
+//! and are written unchanged.
 
 use std::borrow::Cow;
 use std::io::{self, IsTerminal, StdoutLock, Write};
@@ -24,7 +24,7 @@ fn is_control(c: char) -> bool {
 }
 
 /// Writes a line to standard error, ignoring errors.
-pub fn complain(text: &str) {
+pub fn print_stderr(text: &str) {
     let _ = writeln!(io::stderr(), "{}", printable(text));
 }
 

@@ -19,7 +19,7 @@ use crate::intake::{self, Encoder, Order};
 use crate::outputs::Outputs;
 use crate::progress::Bar;
 use crate::table::{ReadOptions, Source};
-use crate::terminal::{Screen, complain};
+use crate::terminal::{Screen, print_stderr};
 use crate::{model_file, use_threads};
 
 /// Number of rows that are scored and learned together. It is fixed, so that results do not depend on how a pipe
@@ -82,7 +82,7 @@ fn learn(
         let first = all.rows;
         let points = Points::new(width, rows)?;
         if let Some(far) = online.model().far_outside(&points).filter(|_| !warned) {
-            complain(&format!("warning: {far}"));
+            print_stderr(&format!("warning: {far}"));
             warned = true;
         }
         all.add(&online.update(&points, None, &bar).map_err(|error| counted_from(error, first))?);

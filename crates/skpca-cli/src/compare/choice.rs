@@ -43,10 +43,10 @@ pub enum Reason {
 ///
 /// Without a label, the smallest candidate that reaches the fidelity comes first. With a label, it is the simplest of
 /// those that reach the fidelity and are not significantly worse than the best of them. The exception: if one of the
-/// others is significantly better and the user did not ask for the fidelity (`asked`), it is the simplest of all that
-/// are not significantly worse than that one. The simplest is the first method among about equal sizes, and otherwise
-/// the smallest; ties are broken by the higher fidelity, then by the later position.
-pub fn ranked(candidates: &[Candidate], fidelity: f64, asked: bool) -> Vec<(usize, Reason)> {
+/// others is significantly better and the user did not ask for the fidelity (`fidelity_given`), it is the simplest of
+/// all that are not significantly worse than that one. The simplest is the first method among about equal sizes, and
+/// otherwise the smallest; ties are broken by the higher fidelity, then by the later position.
+pub fn ranked(candidates: &[Candidate], fidelity: f64, fidelity_given: bool) -> Vec<(usize, Reason)> {
     let all: Vec<usize> = (0..candidates.len()).collect();
     let (judged, mute): (Vec<usize>, Vec<usize>) =
         all.iter().partition(|&&i| quality(candidates[i].evidence).is_some());
@@ -69,12 +69,12 @@ pub fn ranked(candidates: &[Candidate], fidelity: f64, asked: bool) -> Vec<(usiz
         order.extend(some.into_iter().map(|i| (i, reason)));
     };
     match best_of(candidates, &holding) {
-        Some(first) if asked || !is_better(candidates, best, first) => {
+        Some(first) if fidelity_given || !is_better(candidates, best, first) => {
             let good = within(first, &holding);
             let reason = reason_of(candidates, first, good.len() == holding.len() && holding.len() > 1);
             add(good, reason, true);
             add(holding, Reason::Next, false);
-            if !asked {
+            if !fidelity_given {
                 add(below, Reason::Next, false);
             }
         }
@@ -156,12 +156,12 @@ mod tests {
         [Evidence::of_classes(0, (0..n).map(|i| !wrong.contains(&i)).collect())]
     }
 
-    fn rank(all: &[(usize, f64, [Evidence; 1])], asked: bool) -> Vec<(usize, Reason)> {
+    fn rank(all: &[(usize, f64, [Evidence; 1])], fidelity_given: bool) -> Vec<(usize, Reason)> {
         let candidates: Vec<Candidate> = all
             .iter()
             .map(|(points, fidelity, evidence)| Candidate { points: *points, place: 0, fidelity: *fidelity, evidence })
             .collect();
-        ranked(&candidates, 0.95, asked)
+        ranked(&candidates, 0.95, fidelity_given)
     }
 
     #[test]

@@ -80,7 +80,7 @@ const COLUMNS: &[Column] = &[
         title: "Asked for",
         heading: "asked for",
         about: "a size or a fidelity",
-        text: |cell| cell.case.asked(),
+        text: |cell| cell.case.target_text(),
         number: None,
     },
     Column {
@@ -226,8 +226,9 @@ pub const NOTHING: &str = "No model was fitted to all rows in time: raise --budg
 /// Notes on the models: which did not converge, how they were judged, and what is wrong with the recommended one.
 pub fn notes(comparison: &Comparison) -> Vec<String> {
     let unsure = comparison.cells.iter().filter(|cell| !cell.model.parts().report.converged);
-    let mut notes: Vec<String> =
-        unsure.map(|cell| format!("{}, {}: the fit did not converge", cell.case.method, cell.case.asked())).collect();
+    let mut notes: Vec<String> = unsure
+        .map(|cell| format!("{}, {}: the fit did not converge", cell.case.method, cell.case.target_text()))
+        .collect();
     let judged = comparison.cells.iter().filter_map(|cell| cell.judged.as_ref());
     let two = comparison.data.classes.as_ref().is_some_and(|c| c.names.len() == 2 || c.normal.is_some());
     if two && judged.clone().count() > 0 && judged.clone().all(|judged| judged.novelty.is_empty()) {
@@ -291,7 +292,7 @@ pub fn word_of(measure: Measure) -> &'static str {
 pub fn missing(comparison: &Comparison) -> Vec<(String, String)> {
     let alike = |a: &Skipped, b: &Skipped| a.case.method == b.case.method && a.why == b.why;
     let group = |group: &[Skipped]| {
-        let asked: Vec<String> = group.iter().map(|skipped| skipped.case.asked()).collect();
+        let asked: Vec<String> = group.iter().map(|skipped| skipped.case.target_text()).collect();
         (format!("{}: {}", group[0].case.method, asked.join(", ")), group[0].why.clone())
     };
     comparison.skipped.chunk_by(alike).map(group).collect()
@@ -320,16 +321,16 @@ pub fn sentence(recommended: &Recommended) -> String {
 }
 
 /// Why cell `chosen` is recommended.
-pub(super) fn because(cells: &[Cell], chosen: usize, reason: Reason, measure: Measure, asked: f64) -> String {
+pub(super) fn because(cells: &[Cell], chosen: usize, reason: Reason, measure: Measure, target: f64) -> String {
     let cell = &cells[chosen];
     let (method, m, fidelity) = (&cell.case.method, cell.model.m(), cell.model.parts().fidelity);
     let evidence = quality_text(cells, cell, measure);
-    let holds = if fidelity >= asked { format!("reaches a fidelity of {asked} and ") } else { String::new() };
+    let holds = if fidelity >= target { format!("reaches a fidelity of {target} and ") } else { String::new() };
     let does = if measure == Measure::Novelty { "detects novel rows" } else { "classifies" };
     match reason {
-        Reason::Fidelity => format!("{method}, which needs the fewest points ({m}) for a fidelity of {asked}"),
+        Reason::Fidelity => format!("{method}, which needs the fewest points ({m}) for a fidelity of {target}"),
         Reason::Nearest => {
-            format!("{method} with {m} points, which comes nearest to a fidelity of {asked} ({fidelity:.4})")
+            format!("{method} with {m} points, which comes nearest to a fidelity of {target} ({fidelity:.4})")
         }
         Reason::Quality => {
             format!(
@@ -337,16 +338,16 @@ pub(super) fn because(cells: &[Cell], chosen: usize, reason: Reason, measure: Me
             )
         }
         Reason::TooFewRows => format!(
-            "{method} with {m} points, the simplest model for a fidelity of {asked}; there are too few rows to tell \
+            "{method} with {m} points, the simplest model for a fidelity of {target}; there are too few rows to tell \
              which of the models that reach it {does} best ({evidence})"
         ),
         Reason::Same => format!(
-            "{method} with {m} points, the simplest model for a fidelity of {asked}; no model that reaches it {does} \
+            "{method} with {m} points, the simplest model for a fidelity of {target}; no model that reaches it {does} \
              better by more than chance ({evidence})"
         ),
         Reason::Better => format!(
             "{method} with {m} points, the simplest model that {does} as well as the best, up to chance ({evidence}), and \
-             better than every model that reaches a fidelity of {asked}; its own is {fidelity:.4}"
+             better than every model that reaches a fidelity of {target}; its own is {fidelity:.4}"
         ),
         Reason::Next => format!("{method} with {m} points ({evidence})"),
     }

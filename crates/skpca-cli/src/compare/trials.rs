@@ -78,7 +78,7 @@ impl<'a> Trials<'a> {
     /// Tries a case and returns the seconds that it took.
     fn attempt(&mut self, case: Case) -> Result<f64, Failure> {
         let number = self.cells.len() + self.skipped.len() + 1;
-        self.setting.bar.of(format!("fit {number}: {}, {}: ", case.method, case.asked()));
+        self.setting.bar.of(format!("fit {number}: {}, {}: ", case.method, case.target_text()));
         let start = Instant::now();
         match self.fitted(&case)? {
             Ok((mut model, time)) => {
@@ -107,7 +107,7 @@ impl<'a> Trials<'a> {
         for i in order {
             let Case { method, target } = self.cells[i].case.clone();
             let Some(at) = self.setting.budget.for_repeat() else { break };
-            self.setting.bar.of(format!("other rows held out: {method}, {}: ", self.cells[i].case.asked()));
+            self.setting.bar.of(format!("other rows held out: {method}, {}: ", self.cells[i].case.target_text()));
             let model = match study.fit(&method, target, &Deadline { bar: self.setting.bar, at }) {
                 Ok((model, _)) => model,
                 Err(Error::Interrupted) => continue,
@@ -128,7 +128,7 @@ impl<'a> Trials<'a> {
     /// Fits a case, or says why it is skipped. Returns an error only if it concerns all cases.
     fn fitted(&self, case: &Case) -> Result<Outcome, Failure> {
         let (n, d) = (self.setting.points.n(), self.setting.points.d());
-        if case.keeps_all_rows() && n > EXACT_ROWS && !self.setting.plan.named {
+        if case.keeps_all_rows() && n > EXACT_ROWS && !self.setting.plan.methods_given {
             let method = &case.method;
             return Ok(Err(format!("it keeps every row: above {EXACT_ROWS} rows only with --methods {method}")));
         }
@@ -169,7 +169,7 @@ impl<'a> Trials<'a> {
         let measure = judges.measure();
         let candidates: Vec<Candidate> = self.cells.iter().map(|cell| candidate(cell, measure)).collect();
         let mut late = 0;
-        for (i, reason) in choice::ranked(&candidates, plan.fidelity, plan.asked) {
+        for (i, reason) in choice::ranked(&candidates, plan.fidelity, plan.fidelity_given) {
             let cell = &self.cells[i];
             let case = cell.case.clone();
             let (fit, start) = (self.fit(&case), Instant::now());

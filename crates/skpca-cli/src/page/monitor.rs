@@ -49,8 +49,8 @@ pub fn of_monitored(seen: &Monitored) -> String {
 /// Notes for the reader of the page.
 fn notes(seen: &Monitored) -> Vec<String> {
     let mut notes = Vec::new();
-    if seen.passed_over > 0 {
-        let passed = counted(seen.passed_over, "row");
+    if seen.skipped > 0 {
+        let passed = counted(seen.skipped, "row");
         notes.push(format!("skpca skipped {passed} that could not be used; row numbers do not count such rows."));
     }
     if seen.model.parts().scores.calibration.is_none() {

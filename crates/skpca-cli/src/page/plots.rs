@@ -59,7 +59,7 @@ pub fn frontier(comparison: &Comparison) -> Plot {
                 "{name}: {} points, fidelity {:.4} (requested: {}){}",
                 cell.model.m(),
                 fidelity(cell),
-                cell.case.asked(),
+                cell.case.target_text(),
                 if chosen { ", recommended" } else { "" }
             );
             let class = if chosen { format!("{} chosen", colour(k)) } else { colour(k) };

@@ -114,7 +114,7 @@ impl Blocks for Reader<'_> {
         }
         let mut block = Block::default();
         if mem::take(&mut self.first) {
-            self.push(&mut block, selection).or_else(|error| self.pass_over(error, &mut block))?;
+            self.push(&mut block, selection).or_else(|error| self.skip_or_fail(error, &mut block))?;
         }
         while block.is_empty() {
             let Records { input, record } = &mut self.records;
@@ -181,7 +181,7 @@ impl Reader<'_> {
             match self.take_record(block, selection) {
                 Ok(true) => {}
                 Ok(false) => break,
-                Err(error) => self.pass_over(error, block)?,
+                Err(error) => self.skip_or_fail(error, block)?,
             }
         }
         Ok(())
@@ -203,7 +203,7 @@ impl Reader<'_> {
                 block.gap.get_or_insert((At::Line(line), 0));
             } else {
                 let missing = TableError::Missing { place: selection.place(At::Line(line), 0) };
-                self.pass_over(missing, block)?;
+                self.skip_or_fail(missing, block)?;
             }
             if self.failed.is_some() {
                 return Ok(true);
@@ -213,7 +213,7 @@ impl Reader<'_> {
     }
 
     /// Handles a row that cannot be used: it is skipped, or reading ends with its error.
-    fn pass_over(&mut self, error: TableError, block: &mut Block) -> Result<(), TableError> {
+    fn skip_or_fail(&mut self, error: TableError, block: &mut Block) -> Result<(), TableError> {
         if self.skip_bad && error.is_about_a_row() {
             if let TableError::StrayQuote { file, .. } = &error {
                 let io_error = |error| TableError::Io { file: file.clone(), error };
