@@ -29,7 +29,7 @@ use crate::watch::Watch;
 pub(crate) use range::{EXTENT, extent};
 pub use range::{FarOutside, Ranges};
 
-/// How columns are scaled before the kernel sees them.
+/// The scaling of columns before the kernel is applied.
 ///
 /// ```
 /// use skpca::Scaling;

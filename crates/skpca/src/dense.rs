@@ -60,7 +60,7 @@ pub(crate) fn subtract_product(out: MatMut<f64>, a: MatRef<f64>, b: MatRef<f64>)
     matmul(out, Accum::Add, a, b, -1.0, Par::Seq);
 }
 
-/// Copies the lower triangle to the upper.
+/// Copies the lower triangle to the upper one.
 pub(crate) fn mirror(a: &mut Mat<f64>) {
     for j in 0..a.ncols() {
         for i in 0..j {

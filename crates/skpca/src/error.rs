@@ -13,7 +13,7 @@ use skpca_simd::LevelError;
 /// assert!(matches!(&wrong, Error::Parameter { name, .. } if name == "quantile"));
 /// assert!(wrong.to_string().starts_with("quantile = 1.5: expected"));
 /// ```
-#[allow(missing_docs)] // the fields are what their names say
+#[allow(missing_docs)] // the names of the fields are self-explanatory
 #[derive(Clone, Debug, PartialEq)]
 #[non_exhaustive]
 pub enum Error {
@@ -39,7 +39,7 @@ pub enum Error {
     Parameter { name: String, value: String, expected: String },
     /// A name that is not in its registry.
     Unknown { what: &'static str, name: String, valid: Vec<String> },
-    /// The kernel is not positive semi-definite on these data.
+    /// A kernel that is not positive semi-definite on these data.
     NotPositive { kernel: String, value: f64 },
     /// A kernel value that overflows.
     Overflow { kernel: String, row: usize },

@@ -220,7 +220,7 @@ impl Moments {
         Ok(largest)
     }
 
-    /// Rejects moments under another kernel or scaling, whatever their support.
+    /// Rejects moments under another kernel or scaling; the support may differ.
     pub(crate) fn check_same_space(&self, other: &Moments) -> Result<()> {
         if self.kernel().spec() != other.kernel().spec() {
             return Err(of_another("kernel"));

@@ -15,7 +15,7 @@ pub(crate) enum Stream {
     Pivots = 2,
     /// The first block of the eigensolver.
     EigenStart = 3,
-    /// Rows that landmarks are chosen among.
+    /// Candidates for landmarks.
     LandmarkCandidates = 4,
     /// The sample of rows on which exact kernel PCA is estimated.
     Reference = 5,
@@ -33,7 +33,7 @@ pub(crate) enum Stream {
     LandmarkJudges = 11,
     /// [`crate::toys::normal`]
     Normal = 12,
-    /// Support points that may span all others.
+    /// Candidates for support points that span all others.
     SpanningSupport = 13,
     /// Rows on which the likelihood is first maximised.
     NearRows = 14,
@@ -55,7 +55,7 @@ pub(crate) enum Stream {
     Plane = 23,
     /// Rows on which products in 32 bits are compared with those in 64.
     RoughProducts = 24,
-    /// Rows of a table that may span all others.
+    /// Candidates for rows that span all others.
     SpanningRows = 25,
     /// Rows that methods choose on if not all fit in memory.
     SampledRows = 30,

@@ -51,8 +51,7 @@ impl Fit {
         self.run_data(points.into(), names, watch)
     }
 
-    /// Fits a model to `points` of known classes. Labels matter to the method `discriminant` and the kernel
-    /// `conformal`.
+    /// Fits a model to `points` with class labels, which the method `discriminant` and the kernel `conformal` use.
     pub fn run_labelled(
         &self,
         points: &Points,

@@ -54,7 +54,7 @@ impl Spec {
         Value::Object(std::iter::once(name).chain(self.fields.clone()).collect())
     }
 
-    /// Reads the JSON form; a bare string is a name without parameters.
+    /// Parses the JSON form; a bare string is a name without parameters.
     pub fn from_json(value: &Value) -> Result<Spec> {
         let wrong = || Error::parameter("spec", value, "a name or an object with a name");
         if let Value::String(name) = value {

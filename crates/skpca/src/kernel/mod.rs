@@ -260,7 +260,7 @@ static REGISTERED: RwLock<Vec<&'static Entry>> = RwLock::new(Vec::new());
 ///     sklearn: None,
 ///     summary: "1 / (1 + ‖x − z‖² / length²)",
 ///     source: None,
-///     parameters: &[Parameter::number("length", Range::Above(0.0), 1.0, "ℓ: how far points see each other")],
+///     parameters: &[Parameter::number("length", Range::Above(0.0), 1.0, "ℓ: the length scale")],
 ///     learned: &[],
 ///     capabilities: Capabilities::RADIAL,
 ///     build: |fields, _| Ok(Arc::new(Cauchy { length: fields.number("length")? })),

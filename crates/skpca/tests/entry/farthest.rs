@@ -14,7 +14,7 @@ use crate::watch::check;
 
 pub(super) const ENTRY: Entry = Entry {
     name: "farthest",
-    summary: "rows that are each the farthest from those before",
+    summary: "rows that are each the farthest from all previous ones",
     source: "Gonzalez 1985",
     parameters: &[START],
     capabilities: Capabilities::NONE,
