@@ -79,7 +79,7 @@ if __name__ == "__main__":
     parser.add_argument("--rounds", type=int, default=1000)
     parser.add_argument("--json", type=Path)
     options = parser.parse_args()
-    warnings.filterwarnings("ignore", message="the loadings did not settle")
+    warnings.filterwarnings("ignore", message="the loadings did not converge")
     # First: what other fits leave free would hide what this one takes.
     results = {"million": million()} if options.million else {}
     results["digits"] = compare("digits", load_digits(return_X_y=True)[0], options.rounds)

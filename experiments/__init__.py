@@ -1,1 +1,1 @@
-"""The tables and figures of five papers on sparse kernel PCA, computed again: `python -m experiments list`."""
+"""Reproduction of the tables and figures of five papers on sparse kernel PCA: `python -m experiments list`."""

@@ -19,16 +19,16 @@ EXPERIMENTS = {
 def arguments(given):
     parser = argparse.ArgumentParser(prog="python -m experiments", description="The papers' tables and figures.")
     commands = parser.add_subparsers(dest="command", required=True)
-    commands.add_parser("list", help="what there is")
-    runs = commands.add_parser("run", help="compute what is not there yet, and write the pages")
+    commands.add_parser("list", help="list the experiments")
+    runs = commands.add_parser("run", help="compute missing results, and write the pages")
     runs.add_argument("names", nargs="+", choices=[*EXPERIMENTS, "all"], metavar="NAME", help="from `list`, or all")
-    runs.add_argument("--data", type=Path, help="directory of data sets; without it, packaged and generated ones only")
-    runs.add_argument("--out", type=Path, required=True, help="where results, pages and figures go")
-    runs.add_argument("--quick", action="store_true", help="reduced: a few minutes")
-    runs.add_argument("--repeats", type=int, help="splits or seeds of each experiment, instead of its usual number")
+    runs.add_argument("--data", type=Path, help="directory of data sets; without it, only packaged and generated sets")
+    runs.add_argument("--out", type=Path, required=True, help="directory for results, pages and figures")
+    runs.add_argument("--quick", action="store_true", help="reduced run of a few minutes")
+    runs.add_argument("--repeats", type=int, help="number of splits or seeds, instead of that of each experiment")
     runs.add_argument("--jobs", type=int, default=2, help="processes [default: 2]; results do not depend on it")
-    runs.add_argument("--note", default="", help="a sentence for the page, such as what else the machine did")
-    runs.add_argument("--only", help="only cells whose names begin so, such as das/mnist-400")
+    runs.add_argument("--note", default="", help="a sentence for the page, such as the load of the machine")
+    runs.add_argument("--only", help="only cells whose names start with this, such as das/mnist-400")
     options = parser.parse_args(given)
     if options.command == "run" and options.data and not options.data.is_dir():
         parser.error(f"--data {options.data}: no such directory")
@@ -43,7 +43,7 @@ def show():
 
 
 def noted(out, seconds, computed):
-    """Time of this run and of those before it, for a run that was resumed."""
+    """Records the time of this run; returns the total, for a run that was resumed."""
     path = out / "runs.json"
     runs = json.loads(path.read_text()) if path.exists() else []
     if computed:

@@ -1,4 +1,4 @@
-"""Nyström's method in numpy: ways to choose its points, and how to move them afterwards."""
+"""Nyström's method in numpy: ways to choose points, and to optimise them afterwards."""
 
 import numpy as np
 from scipy.linalg import cholesky, solve_triangular
@@ -7,12 +7,12 @@ from sklearn.cluster import KMeans
 
 from .models import rbf, squared_distances
 
-STEPS = 10  # of L-BFGS, where points are polished
+STEPS = 10  # number of L-BFGS steps to polish points
 LLOYD = 20
 
 
 class Nystroem:
-    """Principal components in the span of given points; they are whitened first, so that plain PCA finds them."""
+    """Principal components in the span of given points: kernel values are whitened, then plain PCA finds them."""
 
     def __init__(self, x, points, gamma, count):
         self.points, self.gamma = points, gamma
@@ -31,7 +31,7 @@ class Nystroem:
         return (self.white(rows) - self.mean) @ self.axes
 
     def score(self, rows):
-        """Squared distance to the span of the components, through the mean as the points see it."""
+        """Squared distance to the span of the components, through the projected mean."""
         white = self.white(rows)
         outside = 1 - np.square(white).sum(axis=1)
         return outside + np.square(white - self.mean).sum(axis=1) - np.square(self.transform(rows)).sum(axis=1)
@@ -47,7 +47,7 @@ def k_means(x, size, gamma, rng):
 
 
 def near_centres(x, size, gamma, rng):
-    """The row nearest to each centre."""
+    """Chooses the row nearest to each centre."""
     return x[np.unique(squared_distances(k_means(x, size, gamma, rng), x).argmin(axis=1))]
 
 
@@ -108,7 +108,7 @@ CHOICES = {
 
 
 def polished(x, points, gamma, count, steps=STEPS):
-    """Steps of L-BFGS on what the span of the points captures: the gradient is that of Li & Gao's expansion vectors."""
+    """Maximises the variance captured by the span of the points, by L-BFGS with the gradient of Li & Gao."""
     shape = points.shape
 
     def lost(flat):

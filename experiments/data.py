@@ -32,7 +32,7 @@ class Data:
         return read(self.file(name))
 
     def split(self, name, number, training, seed):
-        """Rows to train on and to test on: published split `number` where there is one, else a random one."""
+        """Returns training and test rows: published split `number` if there is one, otherwise a random one."""
         known = self.directory / f"{name}_splits.npz" if self.directory else None
         if known and known.exists():
             held = np.load(known)

@@ -15,13 +15,13 @@ from .verdicts import Claim
 
 TITLE = "Beyond the papers: points against fidelity"
 ABOUT = """
-Ten components, rbf kernel, median rule, standardised columns, 1000 training rows at most. Fidelity: captured variance
-over that of exact kernel PCA with all rows, on the training rows. Worth: test accuracy of a linear SVM on the features
-(C by 3-fold cross-validation on training rows), or, where the set has outliers, AUROC of the distance to the span,
+Ten components, rbf kernel, median rule, standardised columns, at most 1000 training rows. Fidelity: captured variance
+divided by that of exact kernel PCA with all rows, on the training rows. Worth: test accuracy of a linear SVM on the
+features (C by 3-fold cross-validation on training rows), or, for sets with outliers, AUROC of the distance to the span,
 trained on inliers. The three baselines are Nyström's method in numpy (whitened kernel values with the chosen points,
-then PCA) with uniformly drawn rows, k-means centres, and randomly pivoted Cholesky (Chen, Epperly, Tropp & Webber); our
-`landmarks` takes the last of these or uniform rows, whichever captures more. Some methods cannot hit a number of points
-exactly: figures show the number they used, tables the next one at or below.
+then PCA) with uniformly drawn rows, k-means centres, and randomly pivoted Cholesky (Chen, Epperly, Tropp & Webber);
+`landmarks` uses the last of these or uniform rows, whichever captures more. Some methods cannot reach a number of
+points exactly: figures show the number they used, tables the requested number.
 """
 
 #       file, label of inliers (None: classes)
@@ -107,7 +107,7 @@ def one(data, seed, file, inlier, rows, sizes):
 
 
 def choices(data, seed, file, inlier, rows, sizes):
-    """What points hold of kernel PCA, by how they are chosen: as they are, and polished."""
+    """Compares ways to choose points, with and without polishing, by their share of what kernel PCA captures."""
     x, y, rest, truth = rows_of(data, seed, file, inlier, rows)
     x, rest = standardised(x, rest)
     normal, found = rest if y is not None else rest[truth == 0], {}
@@ -138,7 +138,7 @@ def choices(data, seed, file, inlier, rows, sizes):
 
 
 def worth(model, x, y, rest, truth):
-    """Accuracy of a linear SVM on features, or AUROC of scores where there are no training labels."""
+    """Returns the accuracy of a linear SVM on features, or the AUROC of scores if there are no training labels."""
     if y is None:
         return roc_auc_score(truth, model.score(rest))
     table, tested = model.transform(x), model.transform(rest)
@@ -148,12 +148,12 @@ def worth(model, x, y, rest, truth):
 
 
 def shown(runs):
-    """Methods and baselines that the runs know; one that was added later is in none."""
+    """Returns the methods and baselines that the runs contain; methods added later are missing."""
     return [method for method in (*METHODS, *BASELINES) if method in runs[0]]
 
 
 def at(run, method, size, field):
-    """What a method reached when asked for a size; None where it refused."""
+    """Returns what a method reached at a requested size; None if the fit failed."""
     return next((one.get(field) for one in run[method] if one["asked"] == size), None)
 
 
@@ -163,7 +163,7 @@ def mean(runs, method, size, field):
 
 
 def claims(results):
-    """Ours, not a paper's: the fewest points for a fidelity, and whether fidelity is worth anything."""
+    """Claims of this project: fidelity with few points, and whether fidelity predicts usefulness."""
     found = []
     for method in ("expansion", "greedy"):
         checks, numbers = [], []
@@ -173,7 +173,7 @@ def claims(results):
             reached, baseline = mean(runs, method, 20, "fidelity"), max(others)
             checks.append(None if not reached or not baseline else bool(reached > baseline))
             numbers += [f"{name} {reached:.3f} against {baseline:.3f}"] if reached and baseline else []
-        text = f"(ours) `{method}` holds more with 20 points than the best Nyström baseline"
+        text = f"(ours) `{method}` captures more with 20 points than the best Nyström baseline"
         found.append(Claim(text, checks, "; ".join(numbers)))
     checks, numbers = [], []
     for name in SETS:
@@ -188,7 +188,7 @@ def claims(results):
 
 
 def compared(results):
-    """Shares held, by width, number of points, set and way of choosing."""
+    """Returns captured shares by width, number of points, set and way of choosing."""
     found = {}
     for name in SETS:
         for run in results.done(f"frontier/points-{name}/"):
@@ -200,7 +200,7 @@ def compared(results):
 
 
 def behind(results, method, rivals, margin=1e-3):
-    """On how many sets the method holds as much as the best rival, for each width and number of points."""
+    """Counts the sets on which the method captures as much as the best rival, for each width and number of points."""
     counts = {}
     for key, names in compared(results).items():
         gaps = [max(ways[rival]["fidelity"] for rival in rivals) - ways[method]["fidelity"] for ways in names.values()]
@@ -210,7 +210,7 @@ def behind(results, method, rivals, margin=1e-3):
 
 STILL = tuple(CHOICES)
 POLISHED = tuple(f"{name}, polished" for name in CHOICES)
-# what is asked of each of ours: what it is held against
+# baselines that each method is compared with
 RIVALS = {
     "landmarks": ("the best of the baselines", STILL),
     "landmarks,sampling=kmeans": ("the best of the baselines", STILL),
@@ -220,7 +220,7 @@ RIVALS = {
 
 
 def chosen_well(results):
-    """Ours against every way of choosing points: at least as much (to 0.001) at every size on 12 of 14 sets."""
+    """Checks each method against all ways of choosing points: as good (to 0.001) at every size on 12 of 14 sets."""
     found = []
     for method, (what, rivals) in RIVALS.items():
         counts = behind(results, method, rivals)
@@ -230,7 +230,7 @@ def chosen_well(results):
             if any(key[0] == width for key in counts)
         )
         checks = [bool(count >= np.ceil(12 / 14 * of)) for count, of in counts.values()]
-        text = f"(ours) `{method}` holds at least as much as {what} (to 0.001) on 12 of 14 sets"
+        text = f"(ours) `{method}` captures at least as much as {what} (to 0.001) on 12 of 14 sets"
         found.append(
             Claim(text, checks or [None], f"sets, at m = {', '.join(map(str, POINTS))}: {told}" if told else "")
         )
@@ -238,7 +238,7 @@ def chosen_well(results):
 
 
 def ways_table(results, field):
-    """Means over sets, by width and number of points."""
+    """Formats means over sets, by width and number of points."""
     found = compared(results)
     if not found:
         return []
@@ -257,11 +257,11 @@ def page(results, folder):
     parts = ["## Ways to choose points\n"]
     parts.append(
         "One split of each set; an rbf kernel with a quarter of the median rule's gamma (wide), with it, and with four"
-        " times it (narrow). Polished: ten steps of L-BFGS on what the span captures, from there. Share of what exact"
-        " kernel PCA captures of the training rows, mean over sets:\n"
+        " times it (narrow). Polished: ten further steps of L-BFGS on the variance that the span captures. Share of"
+        " what exact kernel PCA captures of the training rows, mean over sets:\n"
     )
     parts += ways_table(results, "fidelity")
-    parts.append("The same of held-out normal rows:\n")
+    parts.append("The same on held-out normal rows:\n")
     parts += ways_table(results, "held out")
     parts.append("AUROC of the distance to the span, on the sets with outliers:\n")
     parts += ways_table(results, "AUROC")

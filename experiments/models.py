@@ -1,4 +1,4 @@
-"""Fits of the library, and what is asked of them."""
+"""Helpers for fits of the library."""
 
 import json
 
@@ -7,7 +7,7 @@ import skpca
 
 
 def fit(x, method, kernel, components=None, **options):
-    """A model of rows that are scaled already."""
+    """Fits a model to rows that have been scaled."""
     x = np.ascontiguousarray(x)
     return skpca.fit(x, method=method, kernel=kernel, components=components, scaling="none", **options)
 
@@ -17,12 +17,12 @@ def about(model):
 
 
 def per_component(model):
-    """Points that a component uses, on average."""
+    """Returns the mean number of points per component."""
     return float(np.mean(about(model)["support_per_component"]))
 
 
 def median_rule(x):
-    """gamma = 1 / median squared distance of two rows, as the library has it by default."""
+    """gamma = 1 / median squared distance of two rows, the library's default."""
     distances = squared_distances(x, x[:500])
     return 1 / np.median(distances[distances > 1e-12])
 

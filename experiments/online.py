@@ -1,4 +1,4 @@
-"""Learning on: streams, batch by batch, against Honeine's online kernel PCA and a refit on a window."""
+"""Online learning: streams, batch by batch, against Honeine's online kernel PCA and a refit on a window."""
 
 import json
 import time
@@ -19,18 +19,18 @@ from .pages import DASH, save, table
 from .runner import Cell
 from .verdicts import Claim
 
-TITLE = "Learning on: streams in batches"
+TITLE = "Online learning: streams in batches"
 ABOUT = """
-*Streams*: batches of 100 rows after a first one of 1000, columns standardised on that, Gaussian kernel, 5
-components over 30 points. After every batch: the variance that the components capture of the last 1000 rows, as a
-share of what a fit from nothing on those rows captures (*refit*, the default method). *Ours* learns on with
+*Streams*: batches of 100 rows after a first batch of 1000, columns standardised on the first batch, Gaussian kernel, 5
+components over 30 points. After every batch: the variance of the last 1000 rows that the components capture, as a
+share of what a new fit to those rows captures (*refit*, the default method). *Ours* is `partial_fit` with
 `forget` 1 or 0.998, whose weights have the mean age of a window of 1000 rows. *Honeine* is the reduced-order kernel
-Oja iteration of Honeine (2012) with the coherence criterion for its dictionary: it has a running mean, starts from
-the best components over its dictionary of the first batch, and is given the best of four thresholds and four step
-sizes in hindsight; at 30 points its dictionary is full.
+Oja iteration of Honeine (2012) with the coherence criterion for its dictionary. It has a running mean, starts from
+the best components over its dictionary of the first batch, and uses the best of four thresholds and four step
+sizes, chosen in hindsight; its dictionary is limited to 30 points.
 
 *Sets*: a first batch of 200 rows, then 100 at a time, in a random order and sorted along the leading principal
-component; ten components, a fidelity of 0.95 asked for. Fidelity is over all rows, against exact kernel PCA.
+component; ten components, a target fidelity of 0.95. Fidelity is over all rows, relative to exact kernel PCA.
 """
 
 POINTS, COMPONENTS, WINDOW, BATCH = 30, 5, 1000, 100
@@ -271,7 +271,7 @@ def claims(results):
             f"fidelity {-max(lost):+.4f} to {-min(lost):+.4f}" if runs else "",
         ),
         Claim(
-            "(ours) the bound of what points that join cost holds",
+            "(ours) the error bound for points that join holds",
             [run["off"] <= run["bound"] + 1e-9 for _, _, run in runs],
             bounded([run for _, _, run in runs]),
         ),
@@ -352,7 +352,7 @@ def page(results, folder):
     return [
         *parts,
         table(header, rows),
-        "Errors and bounds are of the root of the captured share: a bound of 1 says nothing.\n",
+        "Errors and bounds refer to the square root of the captured share: a bound of 1 is vacuous.\n",
     ]
 
 

@@ -1,4 +1,4 @@
-"""Markdown pages and figures, from results alone."""
+"""Generates Markdown pages and figures from results alone."""
 
 import datetime
 import os
@@ -23,7 +23,7 @@ def table(header, rows):
 
 
 def ours(values, digits):
-    """Mean ± deviation over repeats."""
+    """Formats mean ± standard deviation over repeats."""
     if len(values) == 0:
         return DASH
     mean, deviation = spread(values)
@@ -31,14 +31,14 @@ def ours(values, digits):
 
 
 def against(published, values, digits):
-    """Three cells: the paper's value, ours, and the difference."""
+    """Returns three cells: the paper's value, the value found here, and the difference."""
     if len(values) == 0 or published is None:
         return [DASH if published is None else published, ours(values, digits), DASH]
     return [published, ours(values, digits), f"{np.mean(values) - published:+.{digits}f}"]
 
 
 def save(figure, folder, name):
-    """Small files: few dots an inch, and fewer colours where that is not enough."""
+    """Saves a small file: low resolution, and fewer colours if that is not enough."""
     from PIL import Image
 
     path = folder / "figures" / f"{name}.png"
@@ -56,7 +56,7 @@ def claims_table(claims):
 
 
 def page(module, results, folder):
-    """One experiment: its text, and its claims at the top."""
+    """Writes the page of an experiment: its text, and its claims at the top."""
     name = module.__name__.rsplit(".", 1)[-1]
     claims = module.claims(results)
     parts = [f"# {module.TITLE}\n", module.ABOUT.strip() + "\n"]
@@ -78,18 +78,19 @@ def processor():
 
 
 def index(modules, results, folder, command, wall, note=""):
-    parts = ["# The papers' tables and figures, computed again\n"]
+    parts = ["# Reproduction of the papers' tables and figures\n"]
     parts.append(
-        "Every page has the paper's value, ours ± the deviation over repeats, and the difference. No parameter is"
-        " chosen on test rows; every chosen value is in the JSON file beside the page, one line per cell. Pages and"
-        " figures are made from those files alone. Where a paper sets no margin, the one in brackets is ours.\n\n"
-        "A claim is checked on every set it is made for: it holds if all checks pass, partly if at least a third do,"
-        " else it is not reproduced. A gain is one if it is larger than two standard errors. Some of these rules were"
-        " settled after first numbers had been seen (that third, the two checks of Tipping's nine kernels, those of"
-        " Wang's Figure 2c): judge by the numbers.\n"
+        "Every page lists the paper's value, the value found here (*ours*) ± the standard deviation over repeats, and"
+        " the difference. No parameter is chosen on test rows; all chosen values are in the JSON file next to the page,"
+        " one line per cell. Pages and figures are generated from these files alone. If a paper states no margin, the"
+        " margin in brackets was chosen here.\n\n"
+        "A claim is checked on every set that it is made for: it holds if all checks pass, holds partly if at least a"
+        " third do, and is otherwise not reproduced. A gain counts if it is larger than two standard errors. Some of"
+        " these rules were fixed after first numbers had been seen (the third, the two checks of Tipping's nine"
+        " kernels, and those of Wang's Figure 2c): judge by the numbers.\n"
     )
     if "--quick" in command:
-        parts.append("**A quick run**: smaller tables, few repeats, coarse grids. Its numbers are no results.\n")
+        parts.append("**A quick run**: smaller tables, few repeats, coarse grids. Its numbers are not results.\n")
     summary, links = [], []
     for module in modules:
         name, claims = page(module, results, folder)
@@ -122,4 +123,4 @@ def missing(results):
         if (state := results.state_of(name)) != "done":
             states.setdefault(state, []).append(name.rsplit("/", 1)[0])
     rows = [[state, ", ".join(f"`{name}`" for name in dict.fromkeys(names))] for state, names in states.items()]
-    return ["## Not there\n", table(["why", "cells"], rows)] if rows else []
+    return ["## Missing\n", table(["reason", "cells"], rows)] if rows else []

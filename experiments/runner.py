@@ -1,7 +1,7 @@
-"""Cells: pieces of an experiment that are computed once, and kept in one file per experiment.
+"""Runs the cells of experiments: units of work that are computed once, and stored in one file per experiment.
 
-A record holds the parameters of its cell; a cell with a record of the same parameters is not computed again. Its seed
-comes from its name alone, so that results depend neither on the order of cells nor on the number of processes.
+A record holds the parameters of its cell; a cell with a record of the same parameters is not recomputed. Its seed is
+derived from its name, so that results depend neither on the order of cells nor on the number of processes.
 """
 
 import json
@@ -20,14 +20,14 @@ import numpy as np
 
 from .data import Data
 
-# Each process computes on one core: the pool uses the others.
+# Each process uses one core: the pool uses the others.
 ONE_THREAD = {name: "1" for name in ("RAYON_NUM_THREADS", "OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS")}
 
 
 @dataclass(frozen=True)
 class Cell:
     name: str  # such as das/mnist-400/3: experiment, set and repeat
-    work: Callable  # work(data, seed, **parameters) returns what json can hold; a function of a module, for processes
+    work: Callable  # work(data, seed, **parameters) returns JSON values; a module-level function, so it can be pickled
     parameters: dict
     needs: tuple[str, ...] = ()  # data sets
 
@@ -42,12 +42,12 @@ class Options:
     repeats: int | None = None
 
     def count(self, usual):
-        """How often to repeat what is usually repeated so often."""
+        """Returns the number of repeats, given the usual number."""
         return self.repeats or (min(usual, 2) if self.quick else usual)
 
 
 class Results:
-    """What is known of cells, by name."""
+    """Results of cells, by name."""
 
     def __init__(self, cells, out, data):
         self.cells = {cell.name: cell for cell in cells}
@@ -55,12 +55,12 @@ class Results:
         self.absent = {cell.name: [name for name in cell.needs if not data.has(name)] for cell in cells}
 
     def done(self, start):
-        """Results of finished cells whose names begin so, in order."""
+        """Returns results of finished cells whose names start with `start`, in order."""
         found = [self.records[name] for name in self.cells if name.startswith(start)]
         return [record["result"] for record in found if record and record["status"] == "done"]
 
     def state(self, start=""):
-        """Why there is less than there should be: "", or what is missing, failed or not run."""
+        """Returns why results are incomplete: what is missing, failed or not run, or "" if nothing is."""
         names = [name for name in self.cells if name.startswith(start)]
         states = [self.state_of(name) for name in names]
         left = ", ".join(dict.fromkeys(state for state in states if state != "done"))
@@ -78,23 +78,23 @@ class Results:
 
 
 def place(name, out):
-    """The file of a cell's experiment."""
+    """Returns the file of a cell's experiment."""
     return Path(out) / f"{name.split('/')[0]}.json"
 
 
 def read(path):
-    """The records of an experiment by name; none if it has no file yet."""
+    """Returns the records of an experiment by name; none if it has no file yet."""
     if not path.exists():
         return {}
     try:
         return {record["name"]: record for record in json.loads(path.read_text())}
     except (ValueError, TypeError, KeyError) as error:
-        # To go on would mean to replace what is left in it.
+        # Continuing would overwrite what is left in it.
         raise ValueError(f"{path} is damaged, repair or remove it: {error}") from error
 
 
 def keep(record, out):
-    """Adds the record of a cell to its experiment's, or replaces an older one. One line per record."""
+    """Adds the record of a cell to its experiment's file, or replaces an older one. One line per record."""
     path = place(record["name"], out)
     records = read(path) | {record["name"]: record}
     lines = [json.dumps(records[name]) for name in sorted(records, key=set_and_repeat)]
@@ -107,7 +107,7 @@ def set_and_repeat(name):
 
 
 def known(cells, out):
-    """The record of each cell, or None if there is none with the same parameters."""
+    """Returns the record of each cell, or None if there is none with the same parameters."""
     records = {}
     for path in {place(cell.name, out) for cell in cells}:
         records |= read(path)
@@ -116,12 +116,12 @@ def known(cells, out):
 
 
 def plain(value):
-    """As it comes back from a file."""
+    """Converts a value to what reading it back from JSON returns."""
     return json.loads(json.dumps(value, default=lambda v: v.tolist()))
 
 
 def compute(cell, directory):
-    """Runs in a process of its own; what goes wrong is part of the record."""
+    """Runs a cell in its own process; errors are part of the record."""
     start, record = time.perf_counter(), {"name": cell.name, "seed": cell.seed, "parameters": plain(cell.parameters)}
     try:
         record["result"] = plain(cell.work(Data(directory), cell.seed, **cell.parameters))
@@ -133,7 +133,7 @@ def compute(cell, directory):
 
 
 def write(path, text):
-    """All of it or nothing: a run that is stopped leaves no half files."""
+    """Writes a file completely or not at all: an interrupted run leaves no partial files."""
     path.parent.mkdir(parents=True, exist_ok=True)
     part = path.with_name(path.name + ".part")
     part.write_text(text)
@@ -141,18 +141,18 @@ def write(path, text):
 
 
 def run(cells, data, out, jobs, say=lambda line: print(line, file=sys.stderr, flush=True)):
-    """Computes what is not there yet. Returns the names of cells that failed."""
+    """Computes the missing cells. Returns the names of cells that failed."""
     finished = [name for name, record in known(cells, out).items() if record and record["status"] == "done"]
     absent = [cell for cell in cells if not all(data.has(name) for name in cell.needs)]
     open_ = [cell for cell in cells if cell.name not in finished and cell not in absent]
-    # The first repeat of everything, then the second: a run that is stopped has something of each.
+    # First repeats of all cells, then second ones: an interrupted run has results of every experiment.
     open_.sort(key=lambda cell: set_and_repeat(cell.name)[1])
     say(f"{len(cells)} cells: {len(finished)} done before, {len(open_)} to do, {len(absent)} without data")
     for name in sorted({name for cell in absent for name in cell.needs if not data.has(name)}):
         say(f"missing: {name}")
     os.environ.update(ONE_THREAD)
     failed, start = [], time.monotonic()
-    # A forked process would inherit threads that are not there; a spawned one starts clean.
+    # A forked process would inherit locks of threads that do not exist in it; a spawned one starts clean.
     with ProcessPoolExecutor(jobs, mp_context=get_context("spawn")) as pool:
         futures = {pool.submit(compute, cell, data.directory): cell for cell in open_}
         for count, future in enumerate(as_completed(futures), 1):
@@ -178,6 +178,6 @@ def outcome(cell, future):
 
 
 def spread(values):
-    """Mean and deviation over repeats; the deviation of one number is 0."""
+    """Returns mean and standard deviation over repeats; the deviation of one number is 0."""
     values = np.asarray(values, dtype=float)
     return values.mean(), values.std(ddof=1) if len(values) > 1 else 0.0

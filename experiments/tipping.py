@@ -15,7 +15,7 @@ TITLE = "Tipping 2001: maximum likelihood"
 ABOUT = """
 *Sparse kernel principal component analysis*, NIPS 13. Figures 1–3: three clusters of 30 points, kernel width 0.25, σ
 = 0.25, not centred. Figure 4: the 200 training rows of Pima, standardised, kernel width 10, not centred; the SVM's C
-by 5-fold cross-validation on training rows. The paper gives figures, and one number: nine kernels.
+is chosen by 5-fold cross-validation on training rows. The paper has figures, and one number: nine kernels.
 """
 
 KERNEL, NOISE = "rbf,gamma=16", 0.0625

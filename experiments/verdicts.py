@@ -1,6 +1,6 @@
-"""From numbers to words: a claim holds, holds partly, or is not reproduced.
+"""Verdicts on claims: a claim holds, holds partly, or is not reproduced.
 
-A claim is a list of checks, one for each data set or setting it is made for; None is a check that could not be done.
+A claim is a list of checks, one for each data set or setting that it is made for; None is an impossible check.
 It holds if every check passes, and is not reproduced if fewer than a third do: one of many may pass by chance.
 """
 
@@ -13,9 +13,9 @@ HOLDS, PARTLY, NOT, UNKNOWN = "holds", "holds partly", "**not reproduced**", "no
 
 @dataclass(frozen=True)
 class Claim:
-    text: str  # in our words
+    text: str  # paraphrased
     checks: list
-    number: str  # what decides
+    number: str  # the deciding numbers
     note: str = ""
 
     @property
@@ -27,24 +27,24 @@ class Claim:
 
     @property
     def coverage(self):
-        """Such as "3 of 4"; with what could not be checked."""
+        """Returns text such as "3 of 4", with the number of checks that were not possible."""
         done = [check for check in self.checks if check is not None]
         left = len(self.checks) - len(done)
         return f"{sum(map(bool, done))} of {len(done)}" + (f", {left} not checked" if left else "")
 
 
 def near(ours, theirs, margin):
-    """Whether a published number is found again, to a margin."""
+    """Whether a published number is reproduced to a margin."""
     return None if ours is None else bool(abs(ours - theirs) <= margin)
 
 
 def no_worse(differences, margin):
-    """Whether a loss, averaged over paired runs, stays within a margin; differences are positive where worse."""
+    """Whether a loss, averaged over paired runs, is within a margin; positive differences are losses."""
     return None if len(differences) == 0 else bool(np.mean(differences) <= margin)
 
 
 def better(differences):
-    """Whether paired runs show a gain, negative differences, of at least two standard errors."""
+    """Whether paired runs show a gain of at least two standard errors; negative differences are gains."""
     if len(differences) == 0:
         return None
     if len(differences) == 1:

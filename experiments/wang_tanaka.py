@@ -15,14 +15,14 @@ from .verdicts import Claim, better, near, no_worse
 
 TITLE = "Wang & Tanaka 2019: sparse components by l1 and l2,1"
 ABOUT = """
-*Sparse kernel principal component analysis via l1 and l2,1 regularisation.* We minimise their objectives to a duality
-gap instead of running some iterations of ADMM, with the components as the penalty leaves them (`refit=false`).
+*Sparse kernel principal component analysis via l1 and l2,1 regularisation.* Their objectives are minimised to a duality
+gap instead of running a few iterations of ADMM, and the penalised components are not refitted (`refit=false`).
 
-Tables 3–5: half of the rows for training, columns to [0, 1] on these, everything chosen by 5-fold cross-validation on
-them. The paper's grid is searched in two steps: kernel width and number of components on a coarser grid, then C and γ
-of the SVM on the published one. The positive class is the larger one of australian and breast-cancer, and the 46 failed
-runs (label 0) of climate, as the paper's own numbers imply: accuracy and F1 together give its share. Sparsity is the
-share of training rows that no component (or the SVM) uses.
+Tables 3–5: half of the rows for training, columns scaled to [0, 1] on these, all parameters chosen by 5-fold
+cross-validation on them. The paper's grid is searched in two steps: kernel width and number of components on a coarser
+grid, then C and γ of the SVM on the published one. The positive class is the larger one of australian and
+breast-cancer, and the 46 failed runs (label 0) of climate, as the paper's own numbers imply: accuracy and F1 together
+give its share. Sparsity is the share of training rows that no component (or the SVM) uses.
 """
 
 # Figure 1 and 2: kernel, components, and the printed parameters of each method

@@ -1,12 +1,12 @@
-"""What becomes of files when things go wrong: every output is whole or absent, and what was there before stays.
+"""Fault injection: after a failure, every output is complete or absent, and existing files are unchanged.
 
     python fuzz/faults.py target/release/skpca --rounds 300 --seed 1       kills at random moments, and every fault once
-    python fuzz/faults.py target/release/skpca --rounds 4                  the short form of ./test
+    python fuzz/faults.py target/release/skpca --rounds 4                  the short form in ./test
 
-Faults: SIGKILL, SIGTERM and SIGINT at random moments of fit, score, transform and update; a reader that leaves early
-(SIGPIPE); a disk that is full (RLIMIT_FSIZE, and /dev/full); a folder that is read-only; a table that shrinks while it
-is read; several processes that write one model; a clock that jumps; fork beside threads (Python). Each prints a line;
-the exit code is 1 where one of them failed.
+Faults: SIGKILL, SIGTERM and SIGINT at random moments of fit, score, transform and update; a reader that exits early
+(SIGPIPE); a full disk (RLIMIT_FSIZE, and /dev/full); a read-only folder; a table that shrinks while it is read; several
+processes that write the same model; a clock that jumps; fork with threads (Python). Each prints a line; the exit code
+is 1 if one of them failed.
 """
 
 import argparse
@@ -33,7 +33,7 @@ def fault(function):
 
 
 class Desk:
-    """A folder with a table, a model fitted to it, one that learns on, and the program."""
+    """A folder with a table, a model fitted to it, an updatable model, and the program."""
 
     def __init__(self, program, folder, seed):
         self.program, self.folder, self.random = program, folder, random.Random(seed)
@@ -61,7 +61,7 @@ class Desk:
         return subprocess.CompletedProcess(words, code, out, said)
 
     def sweep(self):
-        """Takes outputs, and what killed programs leave, away; nothing else may be there."""
+        """Removes outputs and the temporary files of killed programs; no other file may exist."""
         known = {"t.csv", "few.csv", "model.skpca", "learns.skpca"}
         for path in self.folder.iterdir():
             if path.name in known:
@@ -85,7 +85,7 @@ class Desk:
 
 
 def interrupt(desk, number, rounds):
-    """Ends programs at random moments; returns in how many rounds an output was there."""
+    """Sends a signal to programs at random moments; returns a summary."""
     written = ended = 0
     before = (desk.folder / "learns.skpca").read_bytes()
     for _ in range(rounds):
@@ -98,7 +98,7 @@ def interrupt(desk, number, rounds):
             ]
         )
         process = desk.start(words)
-        # Often early, where files are opened and renamed; sometimes late.
+        # Often early, when files are opened and renamed; sometimes late.
         time.sleep(desk.random.random() ** 2 * desk.random.choice([0.02, 0.1, 0.5, 1.5]))
         process.send_signal(number)
         _, said = process.communicate(timeout=LIMIT)
@@ -129,7 +129,7 @@ def interrupted(desk, rounds):
 @fault
 def reader_leaves(desk, rounds):
     for verb in ("score", "transform"):
-        # As a shell starts it: the signal has its usual meaning, and both ends their codes.
+        # Through a shell, with the default signal handling, to get the exit codes of both programs.
         line = f"'{desk.program}' {verb} model.skpca t.csv | head -1; echo ${{PIPESTATUS[0]}}"
         run = subprocess.run(
             ["bash", "-c", line], cwd=desk.folder, capture_output=True, timeout=LIMIT, restore_signals=True
@@ -144,7 +144,7 @@ def reader_leaves(desk, rounds):
 @fault
 def disk_full(desk, rounds):
     def limit(size):
-        # The signal would end the program; without it the write fails, as on a full disk.
+        # Ignore the signal, which would end the program, so that the write fails as on a full disk.
         signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
         resource.setrlimit(resource.RLIMIT_FSIZE, (size, size))
 
@@ -178,7 +178,7 @@ def read_only_folder(desk, rounds):
     mode = stat.S_IMODE(sealed.stat().st_mode)
     user = {} if os.geteuid() else {"user": 65534, "group": 65534, "extra_groups": []}
     if user:
-        # Root may write anywhere: the program runs as nobody, who must get as far as the folder.
+        # Root may write anywhere, so the program runs as nobody, who must be able to reach the folder.
         desk.folder.parent.chmod(0o755)
     sealed.chmod(0o555)
     try:
@@ -213,14 +213,14 @@ def table_shrinks(desk, rounds):
             assert process.returncode == 0 or not {"scores.csv", "new.skpca"} & set(os.listdir(desk.folder))
             if process.returncode == 0 and (desk.folder / "scores.csv").exists():
                 lines = (desk.folder / "scores.csv").read_bytes().splitlines()
-                # The last row may be of a line that was cut; the others are those of the table.
+                # The last row may come from a truncated line; the others are those of the table.
                 assert lines[:-1] == desk.whole["scores.csv"].splitlines()[: len(lines) - 1]
             desk.check_model("new.skpca")
             desk.sweep()
             (desk.folder / "t.csv").write_bytes(whole)
     finally:
         (desk.folder / "t.csv").write_bytes(whole)
-    return f"{sum(outcomes.values())} runs: {outcomes[0]} answers over rows that were there, {outcomes[1]} errors"
+    return f"{sum(outcomes.values())} runs: {outcomes[0]} results for the remaining rows, {outcomes[1]} errors"
 
 
 @fault
@@ -235,18 +235,18 @@ def several_write_one_model(desk, rounds):
             assert process.returncode == 0, said
         assert desk.check_model("new.skpca")
         desk.sweep()
-    return f"a model was whole whenever it was looked at ({looks} times)"
+    return f"the model was complete whenever it was read ({looks} times)"
 
 
 @fault
 def clock_jumps(desk, rounds):
-    """The library knows no clock (clippy.toml); the program looks at one for progress and for the time of `compare`."""
+    """The library uses no clock (clippy.toml); the program uses one for progress and for the budget of `compare`."""
     library = next(Path("/usr").glob("lib/*/faketime/libfaketime.so.1"), None)
     if library is None:
         source = Path(__file__).resolve().parent.parent / "crates" / "skpca"
         walls = (source / "clippy.toml").read_text()
         assert "std::time::Instant" in walls and "std::time::SystemTime" in walls
-        return "no libfaketime here; the library is kept from all clocks by clippy.toml"
+        return "no libfaketime here; clippy.toml forbids clocks in the library"
     plain = desk.run("fit few.csv -o new.skpca --support 20") and (desk.folder / "new.skpca").read_bytes()
     for jump in ("-40y", "+200y", "@2038-01-19 03:14:00 x10000"):
         environment = {**os.environ, "LD_PRELOAD": str(library), "FAKETIME": jump}
@@ -258,7 +258,7 @@ def clock_jumps(desk, rounds):
 
 @fault
 def fork_beside_threads(desk, rounds):
-    """A child of a process that has used threads must neither hang nor answer otherwise."""
+    """A forked child of a process that has used threads must not hang, and must give the same results."""
     code = """
 import multiprocessing, sys
 import numpy as np, skpca
@@ -290,7 +290,7 @@ if __name__ == "__main__":
         return "skipped: skpca is not installed in this Python"
     run = subprocess.run([sys.executable, script, "fork"], capture_output=True, timeout=LIMIT)
     assert run.returncode == 0, run.stderr.decode()
-    return "16 answers of forked children and 80 of threads, all the same"
+    return "16 results of forked children and 80 of threads, all the same"
 
 
 def main():

@@ -1,24 +1,24 @@
-"""Torture skpca's fits: odd tables × methods × kernels × targets, every fit checked against numpy.
+"""Stress test of fits: degenerate tables × methods × kernels × targets, every fit checked against numpy.
 
     python torture.py --fits 20000 --seed 1            a run: summary on standard output, findings in findings.jsonl
-    python torture.py --only l1,refit=false/sigmoid    methods and kernels whose spec starts so (either may be empty)
+    python torture.py --only l1,refit=false/sigmoid    methods and kernels with these prefixes (either may be empty)
     python torture.py --methods l1 l21 threshold       these methods, with all their specs
-    python torture.py --replay '{"table": …}'          one case, with everything that is known of it
-    python torture.py --selftest 500                   are damaged results found? counts for each kind of damage
+    python torture.py --replay '{"table": …}'          one case, with all details
+    python torture.py --selftest 500                   are damaged results detected? counts for each kind of damage
 
-Fits run in worker processes. One that takes longer than the limit is recorded as a hang and its worker replaced; a
-worker that dies is recorded as a crash. What numpy computes is independent of the core: kernel matrices from their
+Fits run in worker processes. A fit that exceeds the time limit is recorded as a hang and its worker is replaced; a
+worker that dies is recorded as a crash. The numpy computations are independent of the core: kernel matrices from their
 definitions, kernel PCA by a dense eigensolver, everything else from the formulas
 
     μ = mean of k_z(x)     K_zz β = μ     Y = (K_xz − 1μᵀ) A     EᵀAᵀK_zz A E = I     captured = ‖Y E‖²
     fidelity = captured / Σ_{k ≤ q} λ_k(K̃)      score(x) = k(x,x) − 2 βᵀk_z(x) + μᵀβ − ‖Eᵀ(k_z(x) − μ)A‖²
 
-How tolerances are chosen: two correct programs agree on a kernel value only to its rounding. That rounding is estimated
-for every value (a few ulps of the value and of what was summed to get it) and carried through each formula above to
-first order; it grows with the coefficients, so an ill-conditioned support gets a wide tolerance and a well-conditioned
-one hardly any. A check fails where the difference is above a floor (such as 1e-6 of a fidelity) plus SAFETY times that
-rounding. Where the rounding itself reaches a percent, nothing can be said. Checks whose tolerance is mostly rounding
-are counted as loose, and `--selftest` shows which errors would be found.
+How tolerances are chosen: two correct programs agree on a kernel value only up to rounding. That rounding error is
+estimated for every value (a few ulps of the value and of the terms summed to get it) and propagated through each
+formula above to first order. It grows with the coefficients, so an ill-conditioned support gets a wide tolerance and a
+well-conditioned one a narrow tolerance. A check fails if the difference is above a floor (such as 1e-6 of a fidelity)
+plus SAFETY times that rounding. If the rounding reaches a percent, the value is not checked. Checks whose tolerance is
+mostly rounding are counted as loose, and `--selftest` shows which errors would be detected.
 """
 
 import argparse
@@ -43,25 +43,26 @@ import skpca
 from skpca import _registry
 
 EPS = np.finfo(float).eps
-# Rounding estimates are typical errors, not bounds: a difference of this many of them is not rounding.
+# Rounding estimates are typical errors, not bounds: a difference above this multiple of them is not rounding.
 SAFETY = 32.0
-# Seconds for a fit, and for all calls on the model and the checks: wall time, but a worker that has had less of a busy
-# processor than that gets more, up to PATIENCE times as many.
+# Seconds for a fit, and for all calls on the model and the checks, in wall time. On a busy machine, a worker that has
+# got less CPU time than that may continue, up to PATIENCE times as long.
 FIT_LIMIT = 20.0
 CHECK_LIMIT = 60.0
 PATIENCE = 10
 # CPU seconds above which the fit of a table of at most SMALL rows is reported as slow.
 SLOW = 2.0
 SMALL = 100
-# Components are orthonormal to this, or left out …
+# Components must be orthonormal to this tolerance.
 ORTHONORMAL = 1e-8
-# … which happens where the variance is smaller than this share of all, or the points hold less of a direction.
+# Components may be missing if their share of the variance, or the share of the direction in the span of the points, is
+# below this.
 UNRESOLVED = 1e-6
-# Bytes that a worker may have.
+# Memory limit of a worker in bytes.
 MEMORY = 6 << 30
-# After so many hangs of one method on one kernel and kind of table, such cases are skipped.
+# After this many hangs of one method with one kernel and kind of table, such cases are skipped.
 HANGS = 2
-# Share of the fits that are made twice.
+# Share of the fits that are repeated.
 TWICE = 0.1
 
 METHODS = {
@@ -88,9 +89,9 @@ METHODS = {
     "akfa": ["akfa", "akfa,cutoff=0.1"],
     "discriminant": ["discriminant", "discriminant,regularisation=1"],
 }
-# Methods that nobody has written cases for are fitted as they are.
+# Methods without cases above are fitted with their default parameters.
 METHODS = {name: METHODS.get(name, [name]) for name in _registry.METHODS}
-# Parameters that fix the size of the model themselves: no target beside them.
+# Parameters that fix the size of the model, which exclude a target.
 FIXING = {one["name"] for entry in _registry.METHODS.values() for one in entry["parameters"] if one["fixes_size"]}
 OWN_SIZE = re.compile("|".join(f",{name}=" for name in sorted(FIXING)))
 
@@ -212,7 +213,7 @@ def draw_components(rng, n):
 
 
 def draw_target(rng, n, own_size):
-    """Nothing, a support or a fidelity; rarely more points than rows, or a target beside a parameter for the size."""
+    """No target, a support or a fidelity; rarely more points than rows, or both a target and a size parameter."""
     kind = rng.random() * (0.35 if own_size else 1.0)
     if kind < 0.33:
         return {}
@@ -222,7 +223,7 @@ def draw_target(rng, n, own_size):
 
 
 def draw_case(seed, number, only):
-    """The case of this number: a function of seed, number and what the run is restricted to."""
+    """The case with this number, which depends on the seed, the number and the restrictions of the run."""
     rng = np.random.default_rng([seed, number])
     methods = [name for name, specs in METHODS.items() if name in only[2] and matching(specs, only[0])]
     kernels = [name for name, specs in KERNELS.items() if matching(specs, only[1])]
@@ -268,22 +269,22 @@ def matching(specs, prefix):
 
 @dataclass
 class Values:
-    """Kernel values, and the typical rounding of each."""
+    """Kernel values, and the typical rounding error of each."""
 
     k: np.ndarray
     rounding: np.ndarray
 
 
 def distance_values(exponent, far):
-    """exp(−exponent), where the exponent was a difference of numbers as large as `far`."""
+    """exp(−exponent), with the rounding of an exponent that was a difference of numbers as large as `far`."""
     exponent = np.minimum(exponent, 800.0)
-    # From 2^20 on the core computes distances from their definition.
+    # Above 2^20, the core computes distances from their definition.
     k = np.exp(-exponent)
     return Values(k, EPS * k * (2.0 + exponent + np.minimum(far, 2.0**20)))
 
 
 def far_out(x, z, length):
-    """How far rows and points are from the means that the core may subtract, in sum."""
+    """The distances of rows and of points from the means that the core may subtract, summed."""
     centres = [points.mean(axis=0) for points in (x, z)]
     return np.maximum(*(length(x - centre)[:, None] + length(z - centre) for centre in centres))
 
@@ -320,7 +321,7 @@ def polynomial(spec, x, z):
 def sigmoid(spec, x, z):
     t, rounding = inner(spec, x, z)
     k = np.tanh(t)
-    # A slope would not do: with a huge gamma the rounding of t decides the sign of k.
+    # Not the derivative: with a huge gamma, the rounding of t decides the sign of k.
     return Values(k, (np.tanh(t + rounding) - np.tanh(t - rounding)) / 2 + 2 * EPS * np.abs(k))
 
 
@@ -369,7 +370,7 @@ def kernel_values(spec, x, z):
 
 
 def scaling_of(x, scaling):
-    """Shift and scale of the columns; squares are of values divided by the largest, so that they do not overflow."""
+    """Shift and scale of the columns. Values are divided by the largest, so that their squares do not overflow."""
     d = x.shape[1]
     if scaling == "none":
         return np.zeros(d), np.ones(d)
@@ -383,7 +384,7 @@ def scaling_of(x, scaling):
 
 
 def parsed(text, x):
-    """A kernel's spec as a dictionary, rules for gamma resolved on the (scaled) rows."""
+    """A kernel's spec as a dictionary, with rules for gamma resolved on the scaled rows."""
     name, *fields = text.split(",")
     spec = {"name": name, **dict(item.split("=") for item in fields)}
     if name in ("rbf", "laplacian"):
@@ -408,7 +409,7 @@ def gamma_of(rule, name, x):
 
 @dataclass
 class Fitted:
-    """All that a model says, as plain data: what the checks see, and what the self-test damages."""
+    """All results of a model as plain data, for the checks, and for the self-test to damage."""
 
     arrays: dict
     described: dict
@@ -418,7 +419,7 @@ class Fitted:
 
 @dataclass
 class Checks:
-    """What was checked: names of passed, loose and failed checks; and remarks, sizes of what rounding explains."""
+    """Names of passed, loose and failed checks, and remarks: the sizes of deviations that rounding explains."""
 
     findings: list = field(default_factory=list)
     passed: list = field(default_factory=list)
@@ -434,7 +435,7 @@ class Checks:
     def close(self, name, found, expected, floor, rounding, size=np.inf):
         """`found` is within `floor` and SAFETY times the rounding of `expected`, entry by entry.
 
-        Where the rounding is no longer small against `size`, first-order estimates say nothing: no check.
+        If the rounding is not small against `size`, first-order estimates are meaningless, and nothing is checked.
         """
         found, expected, floor, rounding = np.broadcast_arrays(found, expected, floor, rounding)
         tolerance = np.where(SAFETY * rounding > 0.01 * size, np.inf, floor + SAFETY * rounding)
@@ -453,7 +454,7 @@ class Checks:
 
 
 def spread(rounding, weights):
-    """The typical rounding of `values @ weights`: independent errors add like squares, scaled lest those overflow."""
+    """The typical rounding of `values @ weights`: squares of independent errors add, scaled to avoid overflow."""
     a, b = (np.abs(m).max(initial=0.0) or 1.0 for m in (rounding, weights))
     return a * b * np.sqrt((rounding / a) ** 2 @ (weights / b) ** 2)
 
@@ -464,7 +465,7 @@ def norm(a):
 
 
 class Reference:
-    """The model's numbers computed again from its support and coefficients."""
+    """The model's results, recomputed from its support and coefficients."""
 
     def __init__(self, x, fitted):
         arrays, described = fitted.arrays, fitted.described
@@ -478,7 +479,7 @@ class Reference:
             return
         self.mu = self.xz.k.mean(axis=0) * self.center
         self.centred = self.xz.k - self.mu
-        # The core factorises kernel matrices: a value is then good to the lengths of the vectors it is a product of.
+        # The core factorises kernel matrices, so the error of a value depends on the norms of the two feature vectors.
         lengths = [np.sqrt(np.abs(values.k.diagonal())) for values in (self.xx, self.zz)]
         own_noise = self.xz.rounding + EPS * np.outer(lengths[0], lengths[1])
         self.noise_mu = own_noise.mean(axis=0) * self.center
@@ -505,11 +506,11 @@ class Reference:
         """‖(K_xz − 1μᵀ) A E‖² and its rounding."""
         value = norm(self.centred @ self.a @ self.frame) ** 2
         rounding = norm(spread(spread(self.noise_xz, self.a), self.frame))
-        # The core's variances are differences of second moments, good to the rounding of those.
+        # The core computes variances as differences of second moments, with the rounding error of those.
         return value, 2 * np.sqrt(value) * rounding + rounding**2 + EPS * self.trace
 
     def ritz(self, floor):
-        """Variances of the best components in the span of the support, without what K_zz holds less than `floor` of."""
+        """Variances of the best components in the span of the support, without eigenvalues of K_zz below `floor`."""
         squares, u = np.linalg.eigh(self.zz.k)
         keep = squares > floor * squares[-1]
         if not (squares[-1] > 0):
@@ -521,7 +522,7 @@ class Reference:
         return values, 2 * norm(y) * noise + EPS * self.trace
 
     def scores(self, queries, beta):
-        """Novelty scores, their rounding, and the size of what was subtracted from what."""
+        """Novelty scores, their rounding, and the size of their terms."""
         values, all_pairs = kernel_values(self.spec, queries, self.z), kernel_values(self.spec, queries, queries)
         own = Values(all_pairs.k.diagonal(), all_pairs.rounding.diagonal())
         noise = values.rounding + EPS * np.abs(values.k) + self.noise_mu
@@ -541,7 +542,7 @@ class Reference:
 
 
 def verify(case, x, queries, fitted):
-    """Every check of a model; the first rows of `queries` are those of x."""
+    """Runs all checks of a model; the first rows of `queries` are those of x."""
     checks = Checks()
     check_shape(checks, case, x, fitted)
     check_scaling(checks, case, x, fitted)
@@ -553,10 +554,10 @@ def verify(case, x, queries, fitted):
     fidelity = fitted.described["fidelity"]
     rounding = 0.0
     if reference.finite and finite:
-        # Exact kernel PCA sees the centred matrix only.
+        # Exact kernel PCA checks the centred matrix only.
         values = reference.values[::-1] if can(case, "keeps_all_rows") else np.linalg.eigvalsh(reference.xx.k)
         definite = values[0] >= -1e-6 * values[-1] - SAFETY * (norm(reference.xx.rounding) + EPS * reference.trace)
-        checks.require("an indefinite kernel is refused", definite, eigenvalues=[values[0], values[-1]])
+        checks.require("an indefinite kernel is rejected", definite, eigenvalues=[values[0], values[-1]])
         if definite:
             rounding = check_numbers(checks, case, reference, queries, fitted)
     in_range = -1e-9 <= fidelity <= 1 + 1e-6
@@ -569,21 +570,21 @@ def verify(case, x, queries, fitted):
 
 
 def check_shape(checks, case, x, fitted):
-    """Sizes, row numbers, and notes where a request was not met."""
+    """Checks sizes, row numbers, and that unmet requests are noted."""
     arrays, described = fitted.arrays, fitted.described
     n, (m, q) = len(x), arrays["coefficients"].shape
     notes = " | ".join(described["report"]["notes"])
     asked = case.get("components")
-    checks.require("q is at most what was asked for", q <= min(asked or 10, n) or free_components(case), q=q)
+    checks.require("q is at most the requested number", q <= min(asked or 10, n) or free_components(case), q=q)
     checks.require("fewer components are noted", not asked or q >= asked or "components" in notes, q=q, notes=notes)
     support = case.get("support")
-    checks.require("m is at most what was asked for", not support or m <= support, m=m)
+    checks.require("m is at most the requested number", not support or m <= support, m=m)
     checks.require("fewer points are noted", not support or m == support or "support points" in notes, m=m, notes=notes)
     target = case.get("fidelity")
     held = not target or described["fidelity"] >= target - 1e-11 or "fidelity" in notes and "asked for" in notes
-    checks.require("a fidelity that was missed is noted", held, found=described["fidelity"], notes=notes)
+    checks.require("a missed fidelity is noted", held, found=described["fidelity"], notes=notes)
     synthetic = can(case, "synthetic_points")
-    checks.require("rows are there unless points are synthetic", synthetic == ("rows" not in arrays))
+    checks.require("rows are listed unless points are synthetic", synthetic == ("rows" not in arrays))
     if "rows" in arrays:
         rows = arrays["rows"]
         sound = m <= n and len(rows) == m and (np.diff(rows) > 0).all() and rows[0] >= 0 and rows[-1] < n
@@ -605,13 +606,13 @@ def check_scaling(checks, case, x, fitted):
         checks.require("the range is finite", False)
         return
     checks.close("shift", fitted.arrays["shift"], shift, 1e-13 * largest, 0.0)
-    # Whether a column is constant but for rounding is a matter of taste near the rounding.
+    # Near the rounding error, a column may count as constant or not.
     sure = np.minimum(scale, fitted.arrays["scale"]) > 64 * EPS * largest
     checks.close("scale", fitted.arrays["scale"][sure], scale[sure], 1e-12 * scale[sure], (EPS * largest)[sure])
 
 
 def check_numbers(checks, case, reference, queries, fitted):
-    """Everything that is computed from kernel values; returns the rounding of the fidelity."""
+    """Checks everything that is computed from kernel values; returns the rounding of the fidelity."""
     arrays, described = fitted.arrays, fitted.described
     beta = arrays["beta"]
     size = np.abs(reference.xz.k).max(axis=0)
@@ -628,7 +629,7 @@ def check_numbers(checks, case, reference, queries, fitted):
 
 
 def check_components(checks, case, reference, arrays):
-    """EᵀAᵀK_zz A E = I, unit lengths, and the variances along the components."""
+    """Checks EᵀAᵀK_zz A E = I, unit lengths, and the variances along the components."""
     g, rounding = reference.gram()
     orthonormal = reference.a @ reference.frame
     identity = orthonormal.T @ reference.zz.k @ orthonormal
@@ -643,17 +644,17 @@ def check_components(checks, case, reference, arrays):
 
 
 def check_captured(checks, case, reference, described, framed):
-    """Captured variance and fidelity, as stated; and whether better components are in the same span.
+    """Checks the stated captured variance and fidelity, and that the span contains no better components.
 
     Returns the rounding of the fidelity.
     """
     captured, rounding = reference.captured()
     asked = min(case.get("components") or 10, reference.n)
     checks.close("captured", described["captured"], captured, 1e-7 * captured, rounding, captured)
-    # Directions that the support holds less of are left out where a component along them would not have unit length.
+    # The core leaves out poorly resolved directions along which a component would not have unit length.
     values, span_rounding = reference.ritz(UNRESOLVED)
     if can(case, "labelled"):
-        # It states the fidelity of the best components on its points, not that of its own.
+        # Such methods state the fidelity of the best components on their points, not that of their own.
         asked = min(max(asked, 10), reference.n)
         others, _ = reference.ritz(1e-15)
         captured = values[:asked].sum()
@@ -691,9 +692,9 @@ def check_scores(checks, reference, queries, fitted):
     known = np.isfinite(score) & np.isfinite(rounding) & np.isfinite(fitted.scores)
     score, rounding, size = score[known], rounding[known], size[known]
     checks.close("scores", fitted.scores[known], np.maximum(score, 0.0), 1e-9 * size, rounding)
-    # tanh may be positive semi-definite on the rows and not on others.
+    # tanh may be positive semi-definite on the training rows but not on others.
     part = np.s_[: reference.n] if "sigmoid" in (reference.spec["name"], reference.spec.get("base")) else np.s_[:]
-    # Components that are orthonormal but for rounding may subtract a little too much.
+    # Components that are orthonormal only up to rounding may subtract slightly too much.
     _, skew = reference.gram()
     skew = norm(spread(spread(skew, reference.frame).T, reference.frame))
     rounding = rounding + size * skew
@@ -705,7 +706,7 @@ def check_scores(checks, reference, queries, fitted):
 
 
 def judge_error(case, x, message):
-    """Findings of a refused fit: what the message says is not so."""
+    """Findings of a failed fit: error messages that are not true."""
     if re.search("converge|not positive definite|cannot be computed", message):
         return [{"check": "suspicious message", "message": message}]
     kernel = case["kernel"].split(",")[0]
@@ -763,7 +764,7 @@ def queries_for(x):
 
 
 def fitted_of(model, x, queries):
-    """What the model says of the queries; of the rows alone where others are out of range."""
+    """The results of the model for the queries, or for the rows only if other queries are out of range."""
     try:
         scores, features = model.score(queries), model.transform(queries)
     except ValueError:
@@ -773,7 +774,7 @@ def fitted_of(model, x, queries):
 
 
 def check_copies(checks, case, x, labels, model, fitted):
-    """Files, batches and repeated fits give the same bits."""
+    """Checks that files, batches and repeated fits give the same bits."""
     data = model.to_bytes()
     read = skpca.Model.from_bytes(data)
     checks.require("a file keeps the scores", np.array_equal(read.score(x), fitted.scores[: len(x)]))
@@ -785,7 +786,7 @@ def check_copies(checks, case, x, labels, model, fitted):
 
 
 def run_case(case, report_fitted=lambda: None):
-    """Fits and checks one case: what came of it as plain data."""
+    """Fits and checks one case; returns the outcome as plain data."""
     x, labels = table_of(case)
     outcome = {"error": None, "findings": []}
     start = time.process_time()
@@ -813,7 +814,7 @@ def run_case(case, report_fitted=lambda: None):
 
 
 def work(connection):
-    """A worker: cases in, outcomes out. What the core prints goes to a file that is searched for panics."""
+    """A worker, which receives cases and sends outcomes. Standard error goes to a file that is searched for panics."""
     resource.setrlimit(resource.RLIMIT_AS, (MEMORY, MEMORY))
     resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
     printed = tempfile.TemporaryFile()
@@ -824,7 +825,7 @@ def work(connection):
         before = printed.seek(0, os.SEEK_END)
         try:
             outcome = run_case(case, lambda: connection.send("fitted"))
-        except BaseException as caught:  # a panic is no Exception
+        except BaseException as caught:  # a panic is not an Exception
             outcome = {"error": None, "findings": [unexpected(caught)], "seconds": 0.0}
         printed.seek(before)
         text = printed.read().decode(errors="replace")
@@ -856,7 +857,7 @@ class Worker:
         self.process = context.Process(target=work, args=(theirs,), daemon=True)
         self.process.start()
         theirs.close()
-        # Imports take a while, and are no part of a fit.
+        # Wait for the imports, which take a while and are not part of a fit.
         self.connection.recv()
 
     def submit(self, case, limit):
@@ -880,7 +881,7 @@ class Worker:
         return waited > PATIENCE * self.limit or self.processor_seconds() - self.spent > self.limit
 
     def poll(self, ready):
-        """The outcome, if there is one."""
+        """The outcome, if the case is finished."""
         if ready:
             try:
                 outcome = self.connection.recv()
@@ -947,9 +948,9 @@ class Workers:
 
 
 def shrunk(workers, case, check, tries):
-    """A smaller case with the same finding: fewer rows, columns and options, as long as the tries last."""
+    """A smaller case with the same finding: fewer rows, columns and options, with a limited number of tries."""
     if check == "hang":
-        # Most of what takes this long takes for ever; what does not is not a hang.
+        # Search with a shorter limit, then confirm that the result is a hang under the full limit.
         smaller = shrunk_within(workers, case, check, tries, FIT_LIMIT / 4)
         return smaller if finds(workers, smaller, check, FIT_LIMIT) else case
     return shrunk_within(workers, case, check, tries, FIT_LIMIT)
@@ -974,7 +975,7 @@ def shrunk_within(workers, case, check, tries, limit):
 
 
 def simpler(case):
-    """Cases that are a little simpler than this one, the simplest first."""
+    """Cases that are slightly simpler than this one, the simplest first."""
     for name in ("twice", "seed", "center", "components", "support", "fidelity"):
         if case.get(name):
             yield {key: value for key, value in case.items() if key != name}
@@ -1059,21 +1060,21 @@ def signature(case):
 
 
 def summarise(tally, reproductions, seconds):
-    print(f"\n{tally.fits} fits in {seconds:.0f} s; {tally.refused} refused; {tally.skipped} skipped as likely hangs")
+    print(f"\n{tally.fits} fits in {seconds:.0f} s; {tally.refused} failed; {tally.skipped} skipped as likely hangs")
     print(f"\nmodels by method: {dict(sorted(tally.fitted.items()))}")
     print("\nchecks: passed / passed with a tolerance that is mostly rounding / failed")
     for check, counts in sorted(tally.checks.items()):
         print(f"  {check:48} {counts['passed']:7} {counts['loose']:7} {counts['failed']:7}")
-    print("\nwhat the rounding of an ill-conditioned support explains, how often, and the worst:")
+    print("\ndeviations explained by the rounding of an ill-conditioned support, how often, and the worst:")
     for remark, sizes in sorted(tally.remarks.items()):
         print(f"  {len(sizes):6} {remark}, by up to {max(sizes)[0]:.3e}\n         {max(sizes)[1]}")
-    print("\nnot converged, as their reports say:")
+    print("\nnot converged, according to their reports:")
     for method, count in tally.unconverged.most_common():
         print(f"  {count:6} {method}")
-    print("\nmessages of refused fits:")
+    print("\nmessages of failed fits:")
     for message, count in tally.messages.most_common():
         print(f"  {count:6} {message}\n         {json.dumps(tally.examples[message]['case'])}")
-    print("\nfindings by check and method, with the kernels they came with and a small case:")
+    print("\nfindings by check and method, with their kernels and a small case:")
     for (check, method), group in sorted(tally.groups().items()):
         kernels = collections.Counter(finding["case"]["kernel"].split(",")[0] for finding in group)
         print(f"\n* {check} — {method}: {len(group)} ({', '.join(f'{k} {c}' for k, c in kernels.most_common())})")
@@ -1093,7 +1094,7 @@ def scale_coefficient(fitted):
 
 
 def scale_beta(fitted):
-    # Of a mean that is rounding, a share is nothing.
+    # Skip means that are mere rounding errors.
     if fitted.described["total_variance"] < 1e3 * abs(fitted.arrays["mu"] @ fitted.arrays["beta"]):
         fitted.arrays["beta"] *= 1 + 1e-5
 
@@ -1135,13 +1136,13 @@ DAMAGES = {
 
 
 def changed(fitted, other):
-    """Whether the damage changed anything: zeros stay zeros, and a model may lack what is to be damaged."""
+    """Whether the damage changed anything: zeros stay zeros, and a model may lack the part to be damaged."""
     same = all(np.array_equal(fitted.arrays[name], other.arrays[name]) for name in fitted.arrays)
     return not (same and fitted.described == other.described and np.array_equal(fitted.scores, other.scores))
 
 
 def selftest(fits, seed):
-    """Damages sound results and counts what is found."""
+    """Damages correct results and counts how often that is detected."""
     counts = {name: collections.Counter() for name in DAMAGES}
     number = done = 0
     while done < fits:
@@ -1169,7 +1170,7 @@ def selftest(fits, seed):
 
 
 def replay(case):
-    """Runs one case and prints all that is known of it."""
+    """Runs one case and prints all details."""
     case = {"scaling": "standard", "center": None, **case}
     x, labels = table_of(case)
     print(f"table {x.shape}\n{x}\nlabels {labels}")

@@ -1,4 +1,4 @@
-"""Pages made from the program: methods and kernels from their registries, commands from the flags, classes from `skpca.__all__`."""
+"""Generates pages: methods and kernels from the registries, commands from `--help`, classes from `skpca.__all__`."""
 
 import importlib
 import inspect
@@ -21,10 +21,10 @@ CAPABILITIES = {
     "keeps_all_rows": "It keeps every row and takes no target.",
     "synthetic_points": "Its points are synthetic: they are not rows of your table.",
     "labelled": "It needs labels (`--label` on the command line, `y` in Python).",
-    "uncentred": "It does not centre the features unless asked (`--center`, `center=True`).",
+    "uncentred": "It does not centre the features by default (`--center`, `center=True`).",
     "path": "It can be solved along a path of penalties.",
     "linear": "It needs the kernel `linear`.",
-    "density": "Its models know a density: `score` adds the column `log_likelihood`.",
+    "density": "Its models have a density: `score` adds the column `log_likelihood`.",
     "own_components": "`refit=false` keeps the components of its paper instead of the best ones over the chosen points.",
 }
 
@@ -80,7 +80,7 @@ def method_page(name, entry, drawn):
         sentence(entry["summary"]),
         pictures.both(f"method-{name}", f"Contours of the first two components by {name}"),
         f"*500 points around a parabola (grey) and contours of the first two components. {kept}"
-        f" They hold {float(fidelity):.3f} of what exact kernel PCA captures.*",
+        f" They capture {float(fidelity):.3f} of what exact kernel PCA captures.*",
         note("methods", name),
         "\n".join(sentences),
         "## Use",
@@ -100,7 +100,7 @@ def kernel_page(name, entry, drawn):
         drawn.kernel(name, entry)
         picture = [
             pictures.both(f"kernel-{name}", f"Values of the kernel {name}"),
-            "*Values k(x, z) for the point z that is marked.*",
+            "*Values k(x, z) for the marked point z.*",
         ]
     return page(
         f"# `{name}`",
@@ -175,7 +175,7 @@ def command_pages():
         write(f"commands/{name}.md", page(f"# `skpca {name}`", block(below), *deeper([name], below)))
     table = "\n".join(["| command | what it does |", "|---|---|", *(command_row(name, top) for name in names)])
     toctree = "```{toctree}\n:hidden:\n\n" + "\n".join(names) + "\n```"
-    intro = "These pages are what `skpca COMMAND --help` prints. `skpca man -o DIR` writes them as manual pages, `skpca completions SHELL` helps your shell."
+    intro = "These pages show the output of `skpca COMMAND --help`. `skpca man -o DIR` writes them as manual pages, `skpca completions SHELL` prints shell completions."
     write("commands/index.md", page("# Command line", intro, table, "## `skpca --help`", block(top), toctree))
 
 
@@ -229,9 +229,9 @@ def python_pages():
     for path, (module, name) in zip(paths, beside, strict=True):
         about = first_line(getattr(importlib.import_module(f"skpca.{module}"), name))
         lines.append(row(path, about + (" For Dask collections." if module == "dask" else "")))
-    lines.append(row("exceptions", "What may be warned of"))
+    lines.append(row("exceptions", "Warning classes"))
     intro = "The estimators follow scikit-learn's conventions and pass its checks. The bare functions take arrays and need no scikit-learn."
-    extras = "`skpca.pyod`, `skpca.dask`, `skpca.onnx` and `skpca.plot` are imported by name; each needs the package that it is for."
+    extras = "`skpca.pyod`, `skpca.dask`, `skpca.onnx` and `skpca.plot` are imported explicitly. They need PyOD, Dask, nothing further and matplotlib, respectively."
     table = "\n".join(["| name | what it is |", "|---|---|", *lines])
     toctree = "\n".join(["```{toctree}", ":hidden:", "", *names, *paths, "exceptions", "```"])
     write("python/index.md", page("# Python", intro, extras, table, toctree))

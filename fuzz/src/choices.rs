@@ -1,8 +1,8 @@
-//! Bytes as a list of choices; and bytes made from a random stream. Where the bytes end, all choices are the first.
+//! Bytes as a list of choices, and random bytes. Once the bytes are used up, every choice is the first option.
 
 use skpca::Random;
 
-/// Numbers that programs trip over.
+/// Numbers that often cause errors.
 const ODD: [f64; 24] = [
     0.0,
     -0.0,
@@ -43,7 +43,7 @@ impl<'a> Choices<'a> {
         (usize::from(self.byte()) << 8 | usize::from(self.byte())) % bound.max(1)
     }
 
-    /// True in one of so many cases.
+    /// Returns true in one of `cases` cases.
     pub fn one_in(&mut self, cases: usize) -> bool {
         self.below(cases) == cases - 1
     }
@@ -52,7 +52,7 @@ impl<'a> Choices<'a> {
         list[self.below(list.len())]
     }
 
-    /// Mostly usual numbers; a few that no table should have, but may.
+    /// Mostly ordinary numbers, and a few extreme ones.
     pub fn number(&mut self) -> f64 {
         match self.byte() % 16 {
             0..6 => f64::from(self.byte()) / 64.0 - 2.0,
@@ -70,12 +70,12 @@ pub fn word(random: &mut Random) -> u64 {
     (random.below(1 << 32) as u64) << 32 | random.below(1 << 32) as u64
 }
 
-/// True in one of so many cases.
+/// Returns true in one of `cases` cases.
 pub fn one_in(random: &mut Random, cases: usize) -> bool {
     random.below(cases) == 0
 }
 
-/// An odd number, rarely one that is not finite.
+/// A number that may cause errors; rarely not finite.
 pub fn odd(random: &mut Random) -> f64 {
     match random.below(10) {
         0..5 => ODD[random.below(ODD.len())],
@@ -86,7 +86,7 @@ pub fn odd(random: &mut Random) -> f64 {
     }
 }
 
-/// Bytes for [`Choices`]: from scratch, or a seed with some changed.
+/// Generates bytes for [`Choices`]: from scratch, or by mutating a seed.
 pub fn make(random: &mut Random, seeds: &[Vec<u8>]) -> Vec<u8> {
     if seeds.is_empty() || one_in(random, 2) {
         let length = 16 << random.below(6);
@@ -97,7 +97,7 @@ pub fn make(random: &mut Random, seeds: &[Vec<u8>]) -> Vec<u8> {
     bytes
 }
 
-/// Changes bytes here and there: flips, odd values, cuts, repeats.
+/// Mutates bytes: flips bits, inserts odd values, cuts and repeats.
 pub fn mutate(random: &mut Random, bytes: &mut Vec<u8>) {
     for _ in 0..1 + random.below(4) {
         if bytes.is_empty() {

@@ -1,4 +1,4 @@
-//! Fits: tables and parameters that bytes choose, most of them within what is declared.
+//! Fits with tables and parameters chosen by bytes, mostly within the declared domains.
 
 use serde_json::{Value, json};
 use skpca::{
@@ -15,7 +15,7 @@ pub fn make(random: &mut Random, seeds: &[Vec<u8>]) -> Vec<u8> {
     choices::make(random, seeds)
 }
 
-/// A value for a parameter: its default, within its domain, or anything.
+/// A value for a parameter, usually within its domain.
 fn value(choices: &mut Choices, domain: &Domain) -> Value {
     if choices.one_in(12) {
         return match choices.below(4) {
@@ -103,7 +103,7 @@ pub fn run(bytes: &[u8]) {
     let Ok(model) = fit.train(training) else { return };
     let mut written = Vec::new();
     format::write(&model, &mut written).expect("a model that was fitted is written");
-    // Files do not know which instructions were asked for.
+    // Files do not store the requested instruction set.
     let again = format::read(&written[..]).and_then(|model| model.pinned(fit.level));
     let again = again.unwrap_or_else(|error| panic!("{fit:?}: {error}"));
     for precision in [Precision::Double, Precision::Single] {

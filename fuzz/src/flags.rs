@@ -1,6 +1,6 @@
-//! Calls of the program: words on its command line, in a folder with a table and a model.
+//! Command lines of the program, run in a folder with a table and a model.
 //!
-//! The program is looked for beside the driver, or where SKPCA says.
+//! The program is expected next to the driver, or at the path in SKPCA.
 
 use std::fs::{self, File};
 use std::path::PathBuf;
@@ -33,7 +33,7 @@ const CALLS: [&str; 16] = [
 
 static PLACE: OnceLock<Option<(PathBuf, PathBuf)>> = OnceLock::new();
 
-/// A folder with what the calls name, and the program.
+/// A folder with the files that the calls use, and the path of the program.
 fn place() -> Option<&'static (PathBuf, PathBuf)> {
     let made = PLACE.get_or_init(|| {
         let beside = std::env::current_exe().ok()?.with_file_name("skpca");
@@ -53,7 +53,7 @@ fn place() -> Option<&'static (PathBuf, PathBuf)> {
     made.as_ref()
 }
 
-/// Takes the folder away.
+/// Removes the folder.
 pub fn clean() {
     if let Some(Some((folder, _))) = PLACE.get() {
         let _ = fs::remove_dir_all(folder);
@@ -136,7 +136,7 @@ pub fn make(random: &mut Random, seeds: &[Vec<u8>]) -> Vec<u8> {
 pub fn run(bytes: &[u8]) {
     let Some((folder, program)) = place() else { return };
     let text = String::from_utf8_lossy(bytes).replace('\0', "");
-    // Whoever names a path outside of the folder may write there; and comparisons take minutes by design.
+    // Skip paths outside the folder, which could be overwritten, and comparisons, which take minutes by design.
     if text.contains('/') || text.contains("..") || text.contains("compare") || text.contains("demo") {
         return;
     }

@@ -1,4 +1,4 @@
-//! Exports of models that were changed: whatever is written as ONNX is a graph, by the rules that all runtimes share.
+//! Exports of mutated models: every ONNX file must be a valid graph.
 
 use std::collections::HashSet;
 
@@ -26,7 +26,7 @@ pub fn run(bytes: &[u8]) {
     }
 }
 
-/// Every name is defined once and before it is used; tensors have as many bytes as their shape says.
+/// Checks that every name is defined once, before it is used, and that tensors have as many bytes as their shape says.
 fn check(graph: &Graph, outside: &HashSet<&str>) {
     let mut known = outside.clone();
     for tensor in &graph.initializer {

@@ -1,16 +1,16 @@
-//! JSON with something changed.
+//! Mutates JSON.
 
 use serde_json::{Value, json};
 use skpca::Random;
 
 use crate::choices::{odd, one_in};
 
-/// Changes one value somewhere within.
+/// Changes one value anywhere in the document.
 pub fn mutate(random: &mut Random, value: &mut Value) {
     let count = nodes(value);
     let mut at = random.below(count);
     let from = nth(value, &mut random.below(count)).cloned().unwrap_or(Value::Null);
-    let node = nth_mut(value, &mut at).expect("it is among those counted");
+    let node = nth_mut(value, &mut at).expect("the index is below the count");
     match node {
         Value::Object(map) if !map.is_empty() && !one_in(random, 4) => {
             let key = map.keys().nth(random.below(map.len())).cloned().unwrap_or_default();

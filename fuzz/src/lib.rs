@@ -1,11 +1,10 @@
-//! What is fuzzed: functions from bytes to nothing that panic where skpca breaks a promise, and what makes bytes for
-//! them.
+//! Fuzz targets: functions of bytes that panic if skpca breaks a promise, and generators of bytes for them.
 //!
 //! ```text
 //! make(random, seeds) ──► bytes ──► run(bytes)        laws: no panic, bounded time, memory ≤ 10 × the input + 100 MB
 //! ```
 //!
-//! The driver (`main.rs`) needs nothing but stable Rust. With nightly and cargo-fuzz, a target is one line:
+//! The driver (`main.rs`) needs only stable Rust. With nightly and cargo-fuzz, a target is one line:
 //! `fuzz_target!(|data: &[u8]| (skpca_fuzz::target("model").unwrap().run)(data));`.
 
 #![forbid(unsafe_code)]
@@ -21,7 +20,7 @@ pub mod soak;
 mod specs;
 mod tables;
 
-// Rooms of the program and of the exports, which are no libraries of their own.
+// Modules of the program and of the exports that are not public API.
 #[allow(dead_code, unused_imports)]
 #[path = "../../crates/skpca-cli/src"]
 mod program {
@@ -36,27 +35,27 @@ mod proto;
 use program::{memory, table, terminal};
 use skpca::Random;
 
-/// Something that reads what strangers write.
+/// A reader of untrusted input.
 pub struct Target {
-    /// What users of the driver call it.
+    /// The name for the driver.
     pub name: &'static str,
     /// What it reads.
     pub about: &'static str,
-    /// How much of the time of a run of all targets it gets.
+    /// Its share of the time when all targets run.
     pub share: u32,
-    /// Panics where a promise is broken.
+    /// Runs one case; panics if a promise is broken.
     pub run: fn(&[u8]),
-    /// Bytes that get far: mutated seeds, or built from scratch.
+    /// Generates bytes that pass the first checks: mutated seeds, or bytes built from scratch.
     pub make: fn(&mut Random, &[Vec<u8>]) -> Vec<u8>,
-    /// Sound bytes to start from.
+    /// Valid bytes to start from.
     pub seeds: fn() -> Vec<Vec<u8>>,
 }
 
-/// All of them.
+/// All targets.
 pub const TARGETS: &[Target] = &[
     Target {
         name: "model",
-        about: "model files with the right checksum: read, every answer, written and read again",
+        about: "model files with a valid checksum: read, evaluated in every way, written and read again",
         share: 5,
         run: models::run,
         make: models::make,
@@ -72,7 +71,7 @@ pub const TARGETS: &[Target] = &[
     },
     Target {
         name: "moments",
-        about: "moments as bytes with the right checksum: read, merged, refitted",
+        about: "moments as bytes with a valid checksum: read, merged, refitted",
         share: 1,
         run: moments::run,
         make: moments::make,
@@ -80,7 +79,7 @@ pub const TARGETS: &[Target] = &[
     },
     Target {
         name: "learning",
-        about: "models that learn on, their state changed, and what they then learn",
+        about: "updatable models with a modified state, and their updates",
         share: 2,
         run: models::learn,
         make: models::make_learning,
@@ -88,7 +87,7 @@ pub const TARGETS: &[Target] = &[
     },
     Target {
         name: "parcel",
-        about: "passes and sums that travel between machines",
+        about: "serialised passes and sums of distributed fits",
         share: 1,
         run: moments::run_parcel,
         make: moments::make_parcel,
@@ -96,7 +95,7 @@ pub const TARGETS: &[Target] = &[
     },
     Target {
         name: "table",
-        about: "CSV, TSV, gzip, Parquet, Arrow and .npy files, by many options",
+        about: "CSV, TSV, gzip, Parquet, Arrow and .npy files, read with many options",
         share: 5,
         run: tables::run,
         make: tables::make,
@@ -128,7 +127,7 @@ pub const TARGETS: &[Target] = &[
     },
     Target {
         name: "export",
-        about: "models changed, exported as ONNX, C and SQL, and the graph read back",
+        about: "modified models, exported as ONNX, C and SQL, and the graph read back",
         share: 1,
         run: graphs::run,
         make: models::make,
@@ -136,12 +135,12 @@ pub const TARGETS: &[Target] = &[
     },
 ];
 
-/// The target of this name.
+/// Returns the target with this name.
 pub fn target(name: &str) -> Option<&'static Target> {
     TARGETS.iter().find(|target| target.name == name)
 }
 
-/// Takes away the files that this process has made.
+/// Removes the files that this process has created.
 pub fn clean() {
     tables::clean();
     flags::clean();

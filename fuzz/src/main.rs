@@ -1,16 +1,16 @@
-//! The driver: makes bytes, runs targets on them, and keeps what breaks a promise.
+//! The driver: generates bytes, runs targets on them, and stores the inputs that break a promise.
 //!
-//!     fuzz/run 2h                       all targets, the time shared among them
-//!     fuzz/run 10m model table          these only
-//!     fuzz/run 20000 model table        the first 20,000 cases of each: the same ones on every machine
-//!     fuzz/run --seed 7 1h              other bytes: the same seed makes the same ones
+//!     fuzz/run 2h                       all targets, which share the time
+//!     fuzz/run 10m model table          these targets only
+//!     fuzz/run 20000 model table        the first 20,000 cases of each, the same on every machine
+//!     fuzz/run --seed 7 1h              other cases: the same seed gives the same ones
 //!     fuzz/run --case model:123         one case again, in this process
 //!     fuzz/run --file model FILE        the bytes of a file
-//!     fuzz/run --soak 1000000           so many fits, and a tenth as many updates: does memory grow?
+//!     fuzz/run --soak 1000000           this many fits, and a tenth as many updates: does memory grow?
 //!
-//! Each target runs in a process of its own, so that an abort, a stack overflow or a hang is a finding and not the end of
-//! the run. Case `number` of a seed is a function of both and of the seeds and corpus. Findings are kept in
-//! `target/fuzz`; those that are fixed belong in `fuzz/corpus/TARGET`, where every run begins.
+//! Each target runs in its own process, so that an abort, a stack overflow or a hang is a finding and does not end the
+//! run. A case depends on its number, the random seed, and the seeds and corpus of the target. Findings are stored in
+//! `target/fuzz`. Once fixed, they belong in `fuzz/corpus/TARGET`, with which every run begins.
 
 use std::alloc::{GlobalAlloc, Layout, System};
 use std::cell::RefCell;
@@ -25,17 +25,18 @@ use std::time::{Duration, Instant};
 use skpca::{Level, Random};
 use skpca_fuzz::{TARGETS, Target, target};
 
-/// A case may take so many times its bytes, and this much more.
+/// Memory limit of a case, as a multiple of its bytes.
 const TIMES: usize = 10;
+/// Bytes added to the memory limit of a case.
 const ROOM: usize = 100_000_000;
-/// Seconds after which a case hangs: of wall time, on a machine that may be busy.
+/// Seconds after which a case counts as a hang, in wall time on a machine that may be busy.
 const LIMIT: u64 = 60;
-/// Findings after which a target is left alone.
+/// Number of findings after which a target is stopped.
 const FINDINGS: usize = 20;
-/// What a process ends with that found a hang.
+/// Exit code of a worker that detected a hang.
 const HANG: i32 = 124;
 
-/// How long a target is fuzzed: until either is used up.
+/// How long a target is fuzzed: until the time or the cases are used up.
 #[derive(Clone, Copy)]
 struct Budget {
     time: Duration,
@@ -43,40 +44,40 @@ struct Budget {
     cases: u64,
 }
 
-/// The system's allocator, counted.
+/// The system allocator, with counts of the allocated bytes.
 struct Counting;
 
-static TAKEN: AtomicUsize = AtomicUsize::new(0);
-static MOST: AtomicUsize = AtomicUsize::new(0);
+static ALLOCATED: AtomicUsize = AtomicUsize::new(0);
+static PEAK: AtomicUsize = AtomicUsize::new(0);
 
-fn taken(size: usize) {
-    MOST.fetch_max(TAKEN.fetch_add(size, Relaxed) + size, Relaxed);
+fn record(size: usize) {
+    PEAK.fetch_max(ALLOCATED.fetch_add(size, Relaxed) + size, Relaxed);
 }
 
-// SAFETY: the system's allocator does all there is to do.
+// SAFETY: every call is forwarded to the system allocator.
 unsafe impl GlobalAlloc for Counting {
     unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
-        taken(layout.size());
-        // SAFETY: as the caller promised.
+        record(layout.size());
+        // SAFETY: the caller upholds the contract.
         unsafe { System.alloc(layout) }
     }
 
     unsafe fn alloc_zeroed(&self, layout: Layout) -> *mut u8 {
-        taken(layout.size());
-        // SAFETY: as the caller promised.
+        record(layout.size());
+        // SAFETY: the caller upholds the contract.
         unsafe { System.alloc_zeroed(layout) }
     }
 
     unsafe fn dealloc(&self, pointer: *mut u8, layout: Layout) {
-        TAKEN.fetch_sub(layout.size(), Relaxed);
-        // SAFETY: as the caller promised.
+        ALLOCATED.fetch_sub(layout.size(), Relaxed);
+        // SAFETY: the caller upholds the contract.
         unsafe { System.dealloc(pointer, layout) }
     }
 
     unsafe fn realloc(&self, pointer: *mut u8, layout: Layout, size: usize) -> *mut u8 {
-        taken(size);
-        TAKEN.fetch_sub(layout.size(), Relaxed);
-        // SAFETY: as the caller promised.
+        record(size);
+        ALLOCATED.fetch_sub(layout.size(), Relaxed);
+        // SAFETY: the caller upholds the contract.
         unsafe { System.realloc(pointer, layout, size) }
     }
 }
@@ -85,7 +86,7 @@ unsafe impl GlobalAlloc for Counting {
 static ALLOCATOR: Counting = Counting;
 
 thread_local! {
-    static SAID: RefCell<String> = const { RefCell::new(String::new()) };
+    static PANIC: RefCell<String> = const { RefCell::new(String::new()) };
 }
 
 fn main() -> ExitCode {
@@ -103,7 +104,7 @@ fn main() -> ExitCode {
     }
 }
 
-/// Does what is asked, and returns the number of findings.
+/// Runs a command line, and returns the number of findings.
 fn run(words: &[String]) -> Result<usize, String> {
     let mut words: Vec<&str> = words.iter().map(String::as_str).collect();
     let mut seed = 0;
@@ -152,8 +153,9 @@ fn run(words: &[String]) -> Result<usize, String> {
     }
 }
 
-/// Says which instruction sets this machine has: fits draw one of them, and the laws of the library compare whole models
-/// on all. Where SKPCA_LEVELS names others, nobody may think that they were tried.
+/// Prints the instruction sets of this machine: fits draw one of them, and the tests of the library compare whole
+/// models on all. Returns an error if they are not those in SKPCA_LEVELS, so that a run cannot skip an instruction set
+/// unnoticed.
 fn check_levels() -> Result<(), String> {
     let names: Vec<&str> = Level::available().into_iter().map(Level::name).collect();
     println!("instruction sets: {}", names.join(" "));
@@ -184,7 +186,7 @@ fn duration(text: &str) -> Option<Duration> {
     Duration::try_from_secs_f64(number * unit).ok()
 }
 
-/// Where findings are kept.
+/// The directory of findings.
 fn kept() -> PathBuf {
     let beside = std::env::current_exe().ok().and_then(|exe| Some(exe.parent()?.parent()?.join("fuzz")));
     beside.unwrap_or_else(|| std::env::temp_dir().join("skpca-fuzz"))
@@ -198,14 +200,14 @@ fn corpus(target: &Target) -> Vec<Vec<u8>> {
     files.iter().map(|file| fs::read(file).expect("a file of the corpus")).collect()
 }
 
-/// What mutation starts from: sound bytes, and those of defects that are fixed.
+/// The inputs that mutation starts from: valid bytes, and those of fixed defects.
 fn starts(target: &Target) -> Vec<Vec<u8>> {
     let mut seeds = (target.seeds)();
     seeds.extend(corpus(target));
     seeds
 }
 
-/// The bytes of a case: first the starts as they are.
+/// The bytes of a case; the first cases are the unmodified starts.
 fn made(target: &Target, seed: u64, number: u64, starts: &[Vec<u8>]) -> Vec<u8> {
     match starts.get(number as usize) {
         Some(start) => start.clone(),
@@ -216,26 +218,26 @@ fn made(target: &Target, seed: u64, number: u64, starts: &[Vec<u8>]) -> Vec<u8> 
     }
 }
 
-/// Says why a case broke a promise.
+/// Runs a case; returns how it broke a promise, if it did.
 fn verdict(target: &Target, bytes: &[u8]) -> Option<String> {
-    let before = TAKEN.load(Relaxed);
-    MOST.store(before, Relaxed);
+    let before = ALLOCATED.load(Relaxed);
+    PEAK.store(before, Relaxed);
     let outcome = catch_unwind(AssertUnwindSafe(|| (target.run)(bytes)));
-    let peak = MOST.load(Relaxed) - before;
+    let peak = PEAK.load(Relaxed) - before;
     if outcome.is_err() {
-        return Some(SAID.take());
+        return Some(PANIC.take());
     }
     let limit = TIMES * bytes.len() + ROOM;
     (peak > limit).then(|| format!("{peak} bytes of memory for {} bytes", bytes.len()))
 }
 
 fn prepare() {
-    // One thread, and this one: cases are small, and a core is enough.
+    // Use this thread only: cases are small, and one core is enough.
     let _ = rayon::ThreadPoolBuilder::new().num_threads(1).use_current_thread().build_global();
-    std::panic::set_hook(Box::new(|what| SAID.set(what.to_string())));
+    std::panic::set_hook(Box::new(|what| PANIC.set(what.to_string())));
 }
 
-/// One case, in this process.
+/// Runs one case in this process.
 fn alone(target: &Target, bytes: &[u8]) -> usize {
     prepare();
     let start = Instant::now();
@@ -250,39 +252,39 @@ fn alone(target: &Target, bytes: &[u8]) -> usize {
     usize::from(verdict.is_some())
 }
 
-/// Fits and updates again and again, and how much more memory they hold in the end than after the first tenth.
+/// Runs fits and updates repeatedly, and compares the memory at the end with that after the first tenth.
 fn soak(count: u64) -> usize {
     prepare();
     let mut learn = skpca_fuzz::soak::learner();
-    println!("{:<8} {:>9} {:>7} {:>14} {:>14}", "work", "times", "per s", "more is taken", "more is held");
+    println!("{:<8} {:>9} {:>7} {:>14} {:>14}", "work", "times", "per s", "more allocated", "more resident");
     grown("fits", count, &mut skpca_fuzz::soak::fit) + grown("updates", count / 10, &mut learn)
 }
 
-/// Bytes that the allocator has given out may not grow by more than this, nor what the process holds by ten times that.
+/// Maximum growth of the allocated bytes; the resident memory may grow by ten times as much.
 const GROWTH: usize = 1_000_000;
 
 fn grown(name: &str, count: u64, work: &mut dyn FnMut(u64)) -> usize {
     (0..count / 10).for_each(&mut *work);
-    let (start, taken, held) = (Instant::now(), TAKEN.load(Relaxed), resident());
+    let (start, allocated, held) = (Instant::now(), ALLOCATED.load(Relaxed), resident());
     (count / 10..count).for_each(work);
     let seconds = start.elapsed().as_secs_f64();
-    let (taken, held) = (TAKEN.load(Relaxed).saturating_sub(taken), resident().saturating_sub(held));
+    let (allocated, held) = (ALLOCATED.load(Relaxed).saturating_sub(allocated), resident().saturating_sub(held));
     let rate = (count - count / 10) as f64 / seconds;
-    println!("{name:<8} {count:>9} {rate:>7.0} {:>11} kB {:>11} kB", taken / 1000, held / 1000);
-    usize::from(taken > GROWTH || held > 10 * GROWTH)
+    println!("{name:<8} {count:>9} {rate:>7.0} {:>11} kB {:>11} kB", allocated / 1000, held / 1000);
+    usize::from(allocated > GROWTH || held > 10 * GROWTH)
 }
 
-/// Bytes of this process in memory; 0 where the system does not tell.
+/// Resident memory of this process in bytes; 0 if unknown.
 fn resident() -> usize {
     let text = fs::read_to_string("/proc/self/statm").unwrap_or_default();
     text.split_whitespace().nth(1).and_then(|pages| pages.parse::<usize>().ok()).map_or(0, |pages| 4096 * pages)
 }
 
-/// When the case that runs began, in milliseconds.
+/// Start of the running case, in milliseconds.
 static BEGAN: AtomicU64 = AtomicU64::new(0);
 
-/// Cases from a number on, until the budget is used up. The number of a case is noted before it runs: whoever is left when
-/// this process has died reads it there.
+/// Runs cases from number `from` on, until the budget is used up. Each number is logged before its case runs, so that
+/// the parent process can read it if this one dies.
 fn work(target: &'static Target, seed: u64, from: u64, budget: Budget, log: &File) {
     prepare();
     let start = Instant::now();
@@ -308,14 +310,14 @@ fn work(target: &'static Target, seed: u64, from: u64, budget: Budget, log: &Fil
             exit(1);
         }
         longest = longest.max(now() - BEGAN.load(Relaxed));
-        most = most.max((MOST.load(Relaxed)) as u64);
+        most = most.max((PEAK.load(Relaxed)) as u64);
         number += 1;
     }
     note(log, [number, longest, most]);
     skpca_fuzz::clean();
 }
 
-/// Number of the case, the longest so far in milliseconds, and the most memory.
+/// Logs the number of the case, the longest time so far in milliseconds, and the largest memory.
 fn note(log: &File, numbers: [u64; 3]) {
     let bytes: Vec<u8> = numbers.iter().flat_map(|number| number.to_le_bytes()).collect();
     let mut log = log;
@@ -332,7 +334,7 @@ fn keep(target: &Target, seed: u64, number: u64, bytes: &[u8], why: &str) {
     }
 }
 
-/// Every target in a process of its own, one after another. Returns the number of findings.
+/// Runs every target in its own process, one after another. Returns the number of findings.
 fn all(targets: &[&'static Target], seed: u64, budget: impl Fn(&Target) -> Budget) -> usize {
     println!("{:<9} {:>11} {:>9} {:>10} {:>9} {:>9}", "target", "cases", "per s", "longest", "memory", "findings");
     targets.iter().map(|target| one(target, seed, budget(target))).sum()
@@ -344,7 +346,7 @@ fn one(target: &'static Target, seed: u64, budget: Budget) -> usize {
     fs::create_dir_all(&folder).expect("a folder for findings");
     let log = folder.join(format!("{}-{}.log", target.name, std::process::id()));
     while start.elapsed() < budget.time && from < budget.cases && found < FINDINGS {
-        // A duration that can be read back, also where there is no limit.
+        // Bounded, so that it can be parsed back even without a limit.
         let left = budget.time.saturating_sub(start.elapsed()).min(Duration::from_secs(1 << 32)).as_secs_f64();
         let exe = std::env::current_exe().expect("the driver itself");
         let [seed_text, from_text, left, cases] =
@@ -372,7 +374,7 @@ fn one(target: &'static Target, seed: u64, budget: Budget) -> usize {
     found
 }
 
-/// What a worker has noted last.
+/// The last entry that a worker has logged.
 fn last(log: &Path) -> [u64; 3] {
     let bytes = fs::read(log).unwrap_or_default();
     let mut numbers = bytes.as_chunks().0.iter().map(|word| u64::from_le_bytes(*word));

@@ -1,4 +1,4 @@
-//! Model files: changed where it matters, with the checksum made right.
+//! Mutated model files with valid checksums.
 
 use std::collections::BTreeMap;
 use std::sync::OnceLock;
@@ -46,7 +46,7 @@ impl Parts {
         Some(Parts { entry, tensors })
     }
 
-    /// As one who means harm would write it: the checksum is right.
+    /// The bytes of the file with a valid checksum, as an attacker would write it.
     fn bytes(&self) -> Vec<u8> {
         let text = self.entry.to_string();
         let mut sum = crc32fast::Hasher::new();
@@ -101,7 +101,7 @@ impl Parts {
                     self.tensors.insert(names[random.below(names.len())].into(), other);
                 }
             }
-            // All by the same factor: relations among them may still hold.
+            // Scale all numbers by the same factor, which preserves relations among them.
             _ => {
                 let factor = 2_f64.powi(random.below(600) as i32 - 300);
                 for cell in tensor.bytes.as_chunks_mut::<8>().0 {
@@ -111,7 +111,7 @@ impl Parts {
         }
     }
 
-    /// Takes the first row of a tensor away, or repeats it.
+    /// Removes or repeats the first row of a tensor.
     fn mutate_rows(&mut self, random: &mut Random) {
         let name = self.tensors.keys().nth(random.below(self.tensors.len().max(1))).cloned().unwrap_or_default();
         let Some(Tensor { shape, bytes, .. }) = self.tensors.get_mut(&name) else { return };
@@ -129,7 +129,7 @@ impl Parts {
     }
 }
 
-/// Models of every method on a kernel, of every kernel, and of what else files may hold.
+/// Models of every method, of every kernel, and with the optional contents of model files.
 fn models() -> Vec<Model> {
     let clusters = toys::clusters(0);
     let chosen: Vec<usize> = (0..90).step_by(4).collect();
@@ -190,7 +190,7 @@ fn file(model: &Model) -> Vec<u8> {
     bytes
 }
 
-/// Also read again, so that a scorer sees what another program would.
+/// The files of all models.
 pub fn seeds() -> Vec<Vec<u8>> {
     models().iter().map(file).chain(learning_seeds()).collect()
 }
@@ -229,14 +229,14 @@ pub fn make(random: &mut Random, seeds: &[Vec<u8>]) -> Vec<u8> {
     }
 }
 
-/// Any damage, the checksum as it may be.
+/// Damages a file anywhere, without repairing the checksum.
 pub fn damage(random: &mut Random, seeds: &[Vec<u8>]) -> Vec<u8> {
     let mut bytes = seeds[random.below(seeds.len())].clone();
     choices::mutate(random, &mut bytes);
     bytes
 }
 
-/// Changes what a model keeps to learn on: its head, its moments or its numbers.
+/// Mutates the state of an updatable model: its header, its moments or its numbers.
 pub fn make_learning(random: &mut Random, seeds: &[Vec<u8>]) -> Vec<u8> {
     let seed = &seeds[random.below(seeds.len())];
     let Some(mut parts) = Parts::of(seed) else { return damage(random, seeds) };
@@ -262,10 +262,10 @@ pub fn make_learning(random: &mut Random, seeds: &[Vec<u8>]) -> Vec<u8> {
     parts.bytes()
 }
 
-/// Rows to ask a model about.
+/// Values of the query rows.
 const ROWS: [f64; 6] = [0.1, -3.0, 1e6, 1e300, 0.0, 5e-324];
 
-/// Reads a model and asks it for everything.
+/// Reads a model and calls all its functions.
 pub fn run(bytes: &[u8]) {
     let Ok(model) = format::read(bytes) else { return };
     let width = model.parts().columns.d();
@@ -303,7 +303,7 @@ pub fn run(bytes: &[u8]) {
     let _ = model.moments(&()).and_then(|moments| model.refit(&moments, &()));
 }
 
-/// Reads a model that learns on, and lets it.
+/// Reads an updatable model and updates it.
 pub fn learn(bytes: &[u8]) {
     let Ok(model) = format::read(bytes) else { return };
     let width = model.parts().columns.d();
@@ -316,11 +316,11 @@ pub fn learn(bytes: &[u8]) {
     }
     let Ok(stored) = online.stored() else { return };
     let written = file(&stored);
-    let again = format::read(&written[..]).expect("what has learned is read");
-    Online::resume(again).expect("what has learned goes on");
+    let again = format::read(&written[..]).expect("an updated model is read");
+    Online::resume(again).expect("an updated model can be updated again");
 }
 
-/// A small model that is made once.
+/// A small model, fitted once.
 pub fn small() -> &'static Model {
     static SMALL: OnceLock<Model> = OnceLock::new();
     SMALL.get_or_init(|| models().remove(0))

@@ -1,4 +1,4 @@
-//! Moments, and passes and sums that travel, as bytes: a magic word, a head, numbers and a checksum.
+//! Serialised moments, passes and sums: a magic word, a header, numbers and a checksum.
 
 use std::ops::Range;
 use std::sync::Mutex;
@@ -10,7 +10,7 @@ use skpca::{Fit, Moments, Points, Random, Remote, Result, Source, Spec, Target, 
 use crate::choices::{self, odd, one_in};
 use crate::json;
 
-/// Bytes that begin with a word of eight letters, a length and JSON.
+/// Bytes that begin with a magic word of eight letters, a length and JSON.
 pub struct Framed {
     pub magic: Vec<u8>,
     pub head: Value,
@@ -25,7 +25,7 @@ impl Framed {
         Some(Framed { magic: bytes[..8].to_vec(), head: serde_json::from_slice(head).ok()?, rest: rest.to_vec() })
     }
 
-    /// With the checksum made right.
+    /// The bytes with a valid checksum.
     pub fn bytes(&self) -> Vec<u8> {
         let head = self.head.to_string();
         let mut bytes = self.magic.clone();
@@ -46,7 +46,7 @@ impl Framed {
     }
 }
 
-/// Changes numbers of 64 bits, or how many there are.
+/// Changes 64-bit numbers, or the number of bytes.
 pub fn mutate_numbers(random: &mut Random, bytes: &mut Vec<u8>) {
     let count = bytes.len() / 8;
     if count == 0 || one_in(random, 6) {
@@ -114,7 +114,7 @@ pub fn run(bytes: &[u8]) {
     );
     let (rows, m) = (moments.rows(), moments.m());
     let same = moments.clone();
-    // Sums that would overflow are not merged.
+    // Merging fails if sums would overflow.
     if moments.merge(&same).is_ok() {
         moments.subtract(&same).expect("what was merged");
     }
@@ -127,7 +127,7 @@ pub fn run(bytes: &[u8]) {
     assert!(moments.m() == m && moments.rows() >= rows.min(1), "rows or points were lost");
 }
 
-/// Rows on another machine, which keeps what it is sent and what it answers.
+/// A stand-in for rows on another machine, which records the passes it receives and the sums it returns.
 struct Elsewhere {
     points: Points<'static>,
     seen: Mutex<Vec<Vec<u8>>>,
@@ -159,7 +159,7 @@ impl Remote for Elsewhere {
     }
 }
 
-/// The passes of fits, and their sums, caught on their way.
+/// The recorded passes and sums of distributed fits.
 pub fn parcels() -> Vec<Vec<u8>> {
     let elsewhere = Elsewhere { points: toys::normal(334_000, 3, 0), seen: Mutex::new(Vec::new()) };
     for kernel in ["rbf", "laplacian", "linear", "polynomial,degree=2", "rbf,gamma=mean", "rbf,gamma=scale"] {

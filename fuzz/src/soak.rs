@@ -1,8 +1,8 @@
-//! The same small work again and again, as a service does it for years.
+//! Small fits and updates for long runs, as in a service.
 
 use skpca::{Fit, Learning, Online, Points, Precision, Random, Scaling, Spec, Target, toys};
 
-/// A fit of twelve rows, by each method and kernel in turn, and their scores.
+/// Fits twelve rows, with each method and kernel in turn, and scores them.
 pub fn fit(number: u64) {
     let methods = ["landmarks", "expansion", "l21", "greedy", "energy", "threshold"];
     let kernels = ["rbf", "laplacian", "linear", "cosine", "polynomial,degree=2"];
@@ -23,7 +23,7 @@ pub fn fit(number: u64) {
     }
 }
 
-/// A model that learns on, three rows at a time.
+/// Returns a function that updates a model with three rows per call.
 pub fn learner() -> impl FnMut(u64) {
     let points = toys::clusters(0);
     let fit = Fit { components: Some(2), target: Some(Target::Support(6)), ..Fit::default() };
@@ -32,7 +32,7 @@ pub fn learner() -> impl FnMut(u64) {
     let mut online = Online::new(model, &points, None, learning, &()).expect("it learns on");
     move |number| {
         let from = (number as usize * 3) % (points.n() - 3);
-        // The cloud wanders, so that points are exchanged now and then.
+        // The data drift, so that points are exchanged now and then.
         let shift = (number as f64 * 1e-3).sin();
         let values: Vec<f64> = points.slice(from..from + 3).values().iter().map(|v| v + shift).collect();
         let rows = Points::new(2, values).expect("finite numbers");

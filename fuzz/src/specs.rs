@@ -1,4 +1,4 @@
-//! Specs as text.
+//! Specs of methods and kernels as text.
 
 use skpca::{Fit, Level, Points, Random, RowOrder, Spec, Statistic, kernel};
 

@@ -1,4 +1,4 @@
-//! Tables: two bytes choose format and options, the rest is the file.
+//! Tables: two bytes choose the format and the options, the rest is the file.
 
 use std::fs;
 use std::io::Write;
@@ -19,7 +19,7 @@ use crate::choices::{self, odd, one_in};
 use crate::table::{self, ReadOptions, Source, Survey};
 
 const EXTENSIONS: [&str; 8] = ["csv", "tsv", "csv.gz", "txt.gz", "parquet", "arrow", "feather", "npy"];
-/// Rows after which no more are asked for: a few bytes may stand for very many, a block at a time.
+/// Number of rows after which reading stops, since a few bytes can decode to very many rows.
 const ENOUGH: usize = 200_000;
 
 fn options(choice: u8) -> ReadOptions {
@@ -47,7 +47,7 @@ fn options(choice: u8) -> ReadOptions {
 
 static FOLDER: OnceLock<PathBuf> = OnceLock::new();
 
-/// A place in memory where there is one.
+/// The path of the table, in a memory file system if there is one.
 fn place(extension: &str) -> PathBuf {
     let folder = FOLDER.get_or_init(|| {
         let memory = PathBuf::from("/dev/shm");
@@ -59,7 +59,7 @@ fn place(extension: &str) -> PathBuf {
     folder.join(format!("table.{extension}"))
 }
 
-/// Takes what was written for the tables of this process away.
+/// Removes the files of this process.
 pub fn clean() {
     if let Some(folder) = FOLDER.get() {
         let _ = fs::remove_dir_all(folder);
@@ -183,7 +183,7 @@ pub fn make(random: &mut Random, seeds: &[Vec<u8>]) -> Vec<u8> {
     let mut content = bytes.split_off(2);
     match random.below(6) {
         _ if format % 8 == 2 || format % 8 == 3 => {
-            // What is packed is what matters more often than the packing.
+            // Mutate the contents more often than the compressed bytes.
             if one_in(random, 4) {
                 choices::mutate(random, &mut content);
             } else {
@@ -201,7 +201,7 @@ pub fn make(random: &mut Random, seeds: &[Vec<u8>]) -> Vec<u8> {
     with(format, options, &content)
 }
 
-/// A table as text, with cells that are odd.
+/// A text table with odd cells.
 fn text(random: &mut Random) -> Vec<u8> {
     const CELLS: [&str; 40] = [
         "",
@@ -278,7 +278,7 @@ fn text(random: &mut Random) -> Vec<u8> {
     out.into_bytes()
 }
 
-/// An array whose header claims anything.
+/// An array with an arbitrary header.
 fn array(random: &mut Random) -> Vec<u8> {
     let kinds =
         ["<f8", ">f8", "<f4", ">f4", "<f2", "|u1", "|b1", "<i8", ">i4", "<u2", "<c16", "|O", "<U8", "=f8", "<f16", ""];

@@ -1,10 +1,11 @@
-//! `skpca transform` and `skpca score`: a model and rows in, a row out for each. `skpca monitor` reads as they do.
+//! `skpca transform` and `skpca score`: apply a model to rows and write one line for each. `skpca monitor` reads rows
+//! in the same way.
 //!
 //! ```text
-//! rows ── a block of a file, or the lines that a pipe has now ──► model ──► results ──► next block
+//! rows ── a block of a file, or the lines available in a pipe ──► model ──► results ──► next block
 //! ```
 //!
-//! No more than a block is ever in memory.
+//! No more than a block is in memory at any time.
 
 use std::borrow::Cow;
 use std::path::Path;
@@ -16,10 +17,10 @@ use crate::failure::Failure;
 use crate::intake::{self, Encoder, Order};
 use crate::outputs::Outputs;
 use crate::table::{self, Block, Column, ReadOptions, Source, Target};
-use crate::terminal::complain;
+use crate::terminal::print_stderr;
 use crate::{model_file, use_threads};
 
-/// Rows passed over that are named one by one; the others are counted.
+/// Maximum number of skipped rows that are listed; the others are counted.
 const NAMED: usize = 20;
 
 pub fn transform(arguments: &ApplyArguments, quiet: bool) -> Result<(), Failure> {
@@ -31,18 +32,18 @@ pub fn score(arguments: &ScoreArguments, quiet: bool) -> Result<(), Failure> {
     run(&arguments.apply, answer, arguments.explain, quiet)
 }
 
-/// What is asked about every row.
+/// What is computed for every row.
 #[derive(Clone, Copy)]
 pub enum Answer {
     Features,
     Novelty,
-    /// Novelty, and the statistics that it is made of.
+    /// Novelty, and the statistics that the score combines.
     Statistics,
-    /// Score and, where the model has it, Hotelling's T².
+    /// Score and, if the model has it, Hotelling's T².
     ScoreAndT2,
 }
 
-/// Answers every row; the `causes` inputs that add most to its score are named.
+/// Writes a line for every row, with the `causes` inputs that contribute most to its score.
 fn run(arguments: &ApplyArguments, answer: Answer, causes: usize, quiet: bool) -> Result<(), Failure> {
     table::check_target(arguments.output.as_deref())?;
     if let Some(output) = arguments.output.as_deref().filter(|&output| output != "-") {
@@ -78,12 +79,12 @@ fn run(arguments: &ApplyArguments, answer: Answer, causes: usize, quiet: bool) -
     Ok(target.finish()?)
 }
 
-/// How the rows of a table for a model are read.
+/// Returns the options for reading the rows of a table for a model.
 pub fn options(table: &TableArguments, skip_bad: bool, model: &Model) -> ReadOptions {
     intake::options_for(model, ReadOptions { skip_bad, ..intake::options(table) })
 }
 
-/// Refuses two columns of one name.
+/// Rejects two columns with the same name.
 fn check_names(columns: &[Column], results: &[Column]) -> Result<(), Failure> {
     match results.iter().find(|result| columns.iter().any(|column| column.name == result.name)) {
         Some(Column { name, .. }) => {
@@ -111,7 +112,7 @@ impl Answer {
         }
     }
 
-    /// The results for some rows, row by row.
+    /// Computes the results for some rows, row by row.
     fn of(self, model: &Model, rows: UncheckedRows, precision: Precision) -> skpca::Result<Vec<f64>> {
         match self {
             Answer::Features => model.transform(rows, precision),
@@ -135,12 +136,12 @@ fn novelty(model: &Model, rows: UncheckedRows, precision: Precision) -> skpca::R
     Ok(rows.flat_map(|(row, likelihood)| row.iter().chain([likelihood]).copied()).collect())
 }
 
-/// Whether T² follows from the features and their variances: not where components are correlated.
+/// Whether T² follows from the features and their variances, which requires uncorrelated components.
 pub fn has_t2(model: &Model) -> bool {
     model.parts().frame.is_none()
 }
 
-/// Score and T², row by row; the score alone where the model has no T².
+/// Score and T², row by row; the score alone if the model has no T².
 fn score_and_t2(model: &Model, rows: UncheckedRows, precision: Precision) -> skpca::Result<Vec<f64>> {
     let scores = model.score(rows, precision)?;
     if !has_t2(model) {
@@ -150,7 +151,7 @@ fn score_and_t2(model: &Model, rows: UncheckedRows, precision: Precision) -> skp
     Ok(scores.into_iter().zip(statistics).flat_map(|(score, own)| [score, own.t2]).collect())
 }
 
-/// What each statistic alone may be.
+/// The limits of the two statistics.
 fn limits(model: &Model) -> skpca::Result<Statistics> {
     let limits = model.parts().scores.calibration.as_ref().and_then(|calibration| calibration.limits);
     let expected = "a model fitted with --false-alarms or --novelty, of uncorrelated components (refit=true)";
@@ -169,11 +170,11 @@ fn with_statistics(model: &Model, rows: UncheckedRows, precision: Precision) -> 
     Ok(both.flat_map(|(row, own)| row.iter().copied().chain([own.spe, limits.spe, own.t2, limits.t2])).collect())
 }
 
-/// The inputs that add most to a score.
+/// The inputs that contribute most to a score.
 struct Causes {
-    /// How many are named.
+    /// How many to name.
     count: usize,
-    /// What the inputs are called.
+    /// Names of the inputs.
     names: Vec<String>,
 }
 
@@ -198,7 +199,7 @@ impl Causes {
         })
     }
 
-    /// Those of each row, the largest first; of equal ones the first.
+    /// The causes of each row, the largest first; ties keep the order of the inputs.
     fn of(&self, model: &Model, values: &[f64]) -> skpca::Result<Vec<Vec<Cause>>> {
         let (width, rows) = (self.names.len(), values.len() / self.names.len());
         if self.count == 0 {
@@ -219,27 +220,27 @@ impl Causes {
     }
 }
 
-/// A model on its way through the rows.
+/// The state of applying a model to the rows of a table.
 pub struct Run<'a> {
     pub model: Model,
     answer: Answer,
     precision: Precision,
     encoder: Encoder,
-    /// What one filled cell of a row adds to its share of them, where that is among the results.
+    /// The share that one filled cell is of a row's cells, if the share of filled cells is among the results.
     filled: Option<f64>,
     skip_bad: bool,
     /// The table, for messages.
     data: &'a str,
     quiet: bool,
-    /// Rows so far.
+    /// Number of rows with results so far.
     pub answered: usize,
-    pub passed_over: usize,
-    /// Whether it was said that rows are far outside the range of the training rows.
+    pub skipped: usize,
+    /// Whether the warning about rows far outside the training range was given.
     warned: bool,
 }
 
 impl<'a> Run<'a> {
-    /// In 64 bits, up to the first row that cannot be used.
+    /// Starts in double precision; a row that cannot be used is an error.
     pub fn new(
         model: Model,
         answer: Answer,
@@ -260,25 +261,25 @@ impl<'a> Run<'a> {
             data,
             quiet,
             answered: 0,
-            passed_over: 0,
+            skipped: 0,
             warned: quiet,
         })
     }
 
-    /// The same, passing over rows that cannot be used.
+    /// Sets whether rows that cannot be used are skipped instead.
     pub fn skipping(self, skip_bad: bool) -> Run<'a> {
         Run { skip_bad, ..self }
     }
 
-    /// The rows of a block that can be used, and the results for them, row by row. None if none can.
+    /// Returns the usable rows of a block and their results, row by row; `None` if there are none.
     pub fn answers(&mut self, mut raw: Block) -> Result<Option<(Rows, Vec<f64>)>, Failure> {
         for error in std::mem::take(&mut raw.bad) {
-            self.pass_over(&error);
+            self.skip(&error);
         }
         if raw.values.is_empty() {
             return Ok(None);
         }
-        let first = self.answered + self.passed_over;
+        let first = self.answered + self.skipped;
         let mut rows = self.encoded(raw, first)?;
         if rows.count == 0 {
             return Ok(None);
@@ -292,7 +293,7 @@ impl<'a> Run<'a> {
         Ok((rows.count > 0).then_some((rows, results)))
     }
 
-    /// What is written of some rows: their columns if asked for, the results, and what causes them.
+    /// The output lines of some rows: their own columns if `append`, the results, and the causes.
     fn lines(
         &self,
         rows: &Rows,
@@ -317,8 +318,8 @@ impl<'a> Run<'a> {
         Ok((numbers, texts))
     }
 
-    /// The rows of a block as the model takes them. Those that it cannot take are passed over, where the user or the
-    /// model wants that; `first` is the number of the first.
+    /// Encodes the rows of a block for the model. Rows that cannot be encoded are skipped if the user or the model says
+    /// so; `first` is the number of the first row.
     fn encoded(&mut self, raw: Block, first: usize) -> Result<Rows, Failure> {
         let count = self.encoder.rows(&raw);
         if let Some(numbers) = self.encoder.arranged(&raw) {
@@ -335,7 +336,7 @@ impl<'a> Run<'a> {
                     filled.push(count);
                     kept.push(row);
                 }
-                Err(error) if self.skip_bad || self.encoder.passes_over(&error) => self.pass_over(&error),
+                Err(error) if self.skip_bad || self.encoder.skips(&error) => self.skip(&error),
                 Err(error) => return Err(intake::with_advice(error)),
             }
         }
@@ -349,19 +350,19 @@ impl<'a> Run<'a> {
         self.answer.of(&self.model, UncheckedRows::new(width, numbers)?, self.precision)
     }
 
-    /// Says once that rows are far outside the range of the training rows.
+    /// Warns once if rows are far outside the range of the training rows.
     fn warn_if_far(&mut self, numbers: &[f64]) -> Result<(), Failure> {
         if self.warned || numbers.is_empty() {
             return Ok(());
         }
         if let Some(far) = self.model.far_outside(UncheckedRows::new(self.model.parts().columns.d(), numbers)?) {
-            complain(&format!("warning: {far}"));
+            print_stderr(&format!("warning: {far}"));
             self.warned = true;
         }
         Ok(())
     }
 
-    /// Passes over rows that the model cannot take, though they are numbers.
+    /// Computes results row by row and skips the rows for which the model fails.
     fn one_by_one(&mut self, rows: &mut Rows, first: usize) -> Result<Vec<f64>, Failure> {
         let (mut kept, mut results) = (Vec::new(), Vec::new());
         let width = self.model.parts().columns.d();
@@ -371,7 +372,7 @@ impl<'a> Run<'a> {
                     results.extend(result);
                     kept.push(i);
                 }
-                Err(error) if row_of(&error).is_some() => self.pass_over(&counted(error, first + i)),
+                Err(error) if row_of(&error).is_some() => self.skip(&counted(error, first + i)),
                 Err(error) => return Err(error.into()),
             }
         }
@@ -382,17 +383,17 @@ impl<'a> Run<'a> {
         Ok(results)
     }
 
-    fn pass_over(&mut self, why: &dyn std::fmt::Display) {
-        self.passed_over += 1;
-        if self.passed_over <= NAMED && !self.quiet {
-            complain(&format!("skipped: {why}"));
+    fn skip(&mut self, why: &dyn std::fmt::Display) {
+        self.skipped += 1;
+        if self.skipped <= NAMED && !self.quiet {
+            print_stderr(&format!("skipped: {why}"));
         }
     }
 
-    /// No rows at all are an error; how many were passed over is worth saying.
+    /// Reports how many rows were skipped in total. It is an error if no row was usable.
     pub fn end(&self) -> Result<(), Failure> {
-        if self.passed_over > NAMED && !self.quiet {
-            complain(&format!("skipped: {} more rows", self.passed_over - NAMED));
+        if self.skipped > NAMED && !self.quiet {
+            print_stderr(&format!("skipped: {} more rows", self.skipped - NAMED));
         }
         if self.answered > 0 {
             return Ok(());
@@ -401,12 +402,12 @@ impl<'a> Run<'a> {
     }
 }
 
-/// Rows of a block, and the same as the model takes them.
+/// Rows of a block, raw and encoded for the model.
 pub struct Rows {
     pub raw: Block,
-    /// Nothing where the numbers of the block are those already.
+    /// `None` if the numbers of the block need no encoding.
     encoded: Option<Vec<f64>>,
-    /// Cells of each row that were filled.
+    /// Number of filled cells of each row.
     filled: Vec<usize>,
     count: usize,
 }
@@ -416,13 +417,13 @@ impl Rows {
         self.encoded.as_deref().unwrap_or(&self.raw.values)
     }
 
-    /// Numbers and texts of a row, as the table has them.
+    /// Numbers and texts of a row, as in the table.
     fn raw(&self, row: usize) -> (&[f64], &[String]) {
         let (width, wide) = (self.raw.values.len() / self.count, self.raw.texts.len() / self.count);
         (&self.raw.values[row * width..(row + 1) * width], &self.raw.texts[row * wide..(row + 1) * wide])
     }
 
-    /// Keeps these rows of the block.
+    /// Keeps only these rows of the block.
     fn keep_raw(&mut self, kept: &[usize]) {
         if kept.len() < self.count {
             let (values, texts) = kept.iter().map(|&row| self.raw(row)).unzip::<_, _, Vec<_>, Vec<_>>();
@@ -432,7 +433,7 @@ impl Rows {
     }
 }
 
-/// The number within its block of the row that an error is about.
+/// The number, within its block, of the row that an error is about.
 fn row_of(error: &Error) -> Option<usize> {
     match error {
         Error::NotFinite { row, .. } | Error::Outside { row, .. } | Error::Overflow { row, .. } => Some(*row),
@@ -440,7 +441,7 @@ fn row_of(error: &Error) -> Option<usize> {
     }
 }
 
-/// The error with the row's number in the table.
+/// Replaces the row number within a block by the number in the table.
 fn counted(mut error: Error, first: usize) -> Error {
     if let Error::NotFinite { row, .. } | Error::Outside { row, .. } | Error::Overflow { row, .. } = &mut error {
         *row += first;

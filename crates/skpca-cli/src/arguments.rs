@@ -1,4 +1,4 @@
-//! The flags, and the help that teaches them.
+//! The command-line arguments and their help texts.
 
 use std::path::PathBuf;
 use std::time::Duration;
@@ -9,20 +9,20 @@ use skpca::{Fit, Learning, Level, Missing, RowOrder, Scaling, Spec, Target, Unkn
 
 use crate::{intake, registry};
 
-/// Sparse kernel PCA: non-linear features and novelty scores from a model of a few points.
+/// Sparse kernel PCA: non-linear features and novelty scores from a model that keeps only a few points.
 ///
-/// Fit a model to a table, then use it on new rows:
+/// Fit a model to a table, then apply it to new rows:
 ///
 ///   skpca fit train.csv -o model.skpca --support 50
 ///   skpca score model.skpca new.csv
 ///   skpca transform model.skpca new.csv -o features.parquet
 ///
-/// Which method suits your table? Try them all, and look at one page:
+/// To find the method that suits your table, compare them all on one page:
 ///
 ///   skpca compare train.csv -o report.html
 ///
 /// Tables are CSV (plain or .gz, `-` for standard input), TSV, Parquet, Arrow IPC (.arrow, .feather) or .npy.
-/// Exit codes: 0 done, 1 the run failed, 2 the call was wrong.
+/// Exit codes: 0 success, 1 the run failed, 2 invalid arguments.
 #[derive(Parser)]
 #[command(name = "skpca", version, verbatim_doc_comment)]
 pub struct Arguments {
@@ -43,34 +43,35 @@ pub enum Command {
     Transform(ApplyArguments),
     /// Score the rows of a table for novelty: columns score, threshold, p_value, novel
     ///
-    /// The score is a squared distance in feature space; higher is more novel. `novel` is 1 where the score is above
-    /// the threshold, `p_value` the share of training rows that score as high. After `fit --false-alarms 1%` both are
-    /// valid for new rows: 1% of normal ones score above the threshold. Otherwise the threshold is the fit's --quantile
-    /// of the training scores, which new rows exceed more often. A model with a density adds log_likelihood.
+    /// The score is a squared distance in feature space; higher is more novel. `novel` is 1 if the score is above the
+    /// threshold, and `p_value` is the share of training rows that score at least as high. After
+    /// `fit --false-alarms 1%` both are valid for new rows: 1% of normal rows score above the threshold. Otherwise the
+    /// threshold is a quantile of the training scores (see `fit --quantile`), which new rows exceed more often. A model
+    /// with a density adds the column log_likelihood.
     #[command(after_help = APPLY_HELP)]
     Score(ScoreArguments),
-    /// Draw a page for the control room: scores, T², alarms with their causes, and drift over the rows of a table
+    /// Draw a process-monitoring page: scores, T², alarms with their causes, and drift over the rows of a table
     ///
     /// The page shows the score and Hotelling's T² of every row with their limits, runs of alarms with the inputs that
-    /// caused them, and how p-values and the share of alarms drift from what the fit promised. It is a single HTML file
-    /// that needs no network, below 3 MB for any number of rows.
+    /// caused them, and how far p-values and the share of alarms drift from what the fit promised. It is a single HTML
+    /// file that needs no network and stays below 3 MB for any number of rows.
     #[command(after_help = MONITOR_HELP)]
     Monitor(MonitorArguments),
     /// Update a model that was fitted with --updatable with the rows of a table
     ///
-    /// Rows are scored by the model as it is, then learned, 1000 at a time. Components, threshold and p-values follow
-    /// the rows; points are added or exchanged when a sample of the rows shows that the old ones no longer reach what
-    /// the fit was asked for. A detector (--novelty, --false-alarms) does not learn rows above its threshold.
+    /// In batches of 1000, rows are scored by the current model and then learned. Components, threshold and p-values
+    /// follow the rows; points are added or exchanged when a sample of the rows shows that the current ones no longer
+    /// reach the target of the fit. A detector (--novelty, --false-alarms) does not learn rows above its threshold.
     #[command(after_help = UPDATE_HELP)]
     Update(UpdateArguments),
-    /// Show what a model file holds
+    /// Describe a model file
     Inspect {
         /// Model file
         model: PathBuf,
-        /// One JSON object instead of text
+        /// Print one JSON object instead of text
         #[arg(long)]
         json: bool,
-        /// Also draw it: a page with its variances, support, scores and (for two columns) its contours
+        /// Also write an HTML page with its variances, support, scores and (for two columns) contours
         #[arg(long, value_name = "FILE")]
         html: Option<PathBuf>,
     },
@@ -82,28 +83,29 @@ pub enum Command {
     Compare(CompareArguments),
     /// List the fidelity at every size or penalty, for little more than the cost of one fit
     ///
-    /// Methods that add points one by one, as the default does, have a path of sizes: columns points, fidelity. Methods
-    /// with a penalty have a path of penalties, each a share of the largest useful one: columns share, penalty, points,
-    /// fidelity, objective, gap, converged.
+    /// Methods that add points one by one, such as the default, have a path of sizes, printed as columns points,
+    /// fidelity. Methods with a penalty have a path of penalties, each a share of the largest useful one, printed as
+    /// columns share, penalty, points, fidelity, objective, gap, converged.
     #[command(after_help = PATH_HELP)]
     Path(PathArguments),
-    /// Print sparse principal components of a table or a covariance matrix: few non-zero loadings each
+    /// Print sparse principal components of a table or a covariance matrix: each has few non-zero loadings
     #[command(after_help = LOADINGS_HELP)]
     Loadings(LoadingsArguments),
-    /// Compare every method on two built-in data sets and draw the page: the first thing to try
+    /// Compare every method on two built-in data sets and draw the page (try this first)
     Demo {
-        /// Directory for the page, the data sets (CSV) and the models [default: only the page, in this directory]
+        /// Directory for the page, the data sets (CSV) and the models [default: the page only, in the current
+        /// directory]
         #[arg(short, long, value_name = "DIR")]
         output: Option<PathBuf>,
     },
-    /// List the methods, or describe one: what it does, its paper, its parameters
+    /// List the methods, or describe one: what it does, its paper and its parameters
     Methods {
-        /// Method
+        /// Name of a method
         name: Option<String>,
     },
     /// List the kernels, or describe one: its formula and its parameters
     Kernels {
-        /// Kernel
+        /// Name of a kernel
         name: Option<String>,
     },
     /// Print completions for your shell: `skpca completions bash > …/bash-completion/completions/skpca`
@@ -123,52 +125,52 @@ pub enum Command {
 pub struct TableArguments {
     /// Table: .csv, .csv.gz, .tsv, .parquet, .arrow, .feather or .npy; `-` reads CSV from standard input
     pub data: String,
-    /// Column of labels, which is not a feature: a name, or without a header a number counted from 0. Only methods and
-    /// kernels that need labels use it in a fit
+    /// Column of labels: its name, or its number from 0 if the table has no header. It is not a feature, and only
+    /// methods and kernels that need labels use it in a fit
     #[arg(long, value_name = "COLUMN")]
     pub label: Option<String>,
     /// Columns to leave out
     #[arg(long, value_name = "COLUMN", num_args = 1.., value_delimiter = ',')]
     pub drop: Vec<String>,
-    /// The first line of a text table holds data, not names
+    /// The first line of a text table is data, not column names
     #[arg(long)]
     pub no_header: bool,
-    /// Separator of the fields of a text table, such as ';' or '|' [default: comma, semicolon or tab, whichever the first
-    /// line of a .csv has]
+    /// Field separator of a text table, such as ';' or '|' [default: comma, semicolon or tab, whichever the first line
+    /// of a .csv file has]
     #[arg(long, value_name = "CHARACTER", value_parser = one_byte)]
     pub delimiter: Option<u8>,
-    /// Decimal sign of a text table, '.' or ',' [default: ',' where semicolons separate fields, otherwise '.']
+    /// Decimal separator of a text table, '.' or ',' [default: ',' if semicolons separate fields, otherwise '.']
     #[arg(long, value_name = "SIGN", value_parser = decimal)]
     pub decimal: Option<u8>,
-    /// Threads to use, 1024 at most [default: OMP_NUM_THREADS, or all cores]; results do not depend on their number
+    /// Number of threads, at most 1024; results do not depend on it [default: OMP_NUM_THREADS, or one per core]
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..=1024))]
     pub threads: Option<u16>,
 }
 
-/// What becomes of a table's columns before a fit; models know it, and treat new rows in the same way.
+/// How the columns of a table are prepared before a fit. Models store this and treat new rows in the same way.
 #[derive(Args, Clone)]
 pub struct IntakeArguments {
     /// What to do with empty cells: refuse (an error), median (fill them with the median of the column, or its most
     /// frequent category) or drop (leave out their rows)
     #[arg(long, default_value = "refuse", value_name = "RULE")]
     pub missing: Missing,
-    /// Columns of categories: each value becomes a column of its own, 1 where a row has that value
+    /// Categorical columns: each value becomes a column of its own, 1 in the rows that have it and 0 elsewhere
     #[arg(long, value_name = "COLUMN", num_args = 1.., value_delimiter = ',')]
     pub categorical: Vec<String>,
-    /// What to do with values of a category, in new rows, that no row of DATA has: refuse (an error), or zero (all columns
-    /// of the category are 0)
+    /// What to do with values of a categorical column that occur in new rows but not in DATA: refuse (an error), or
+    /// zero (all columns made from it are 0)
     #[arg(long, default_value = "refuse", value_name = "RULE", requires = "categorical")]
     pub unknown: Unknown,
     /// Leave out columns of text or dates
     #[arg(long)]
     pub numeric_only: bool,
-    /// Column of time, which is not a feature. Rows must be sorted by it
+    /// Time column, which is not a feature. Rows must be sorted by it
     #[arg(long, value_name = "COLUMN")]
     pub time: Option<String>,
 }
 
 impl IntakeArguments {
-    /// Whether a model need not know of it.
+    /// Whether there is nothing that a model would have to store.
     pub fn is_plain(&self) -> bool {
         self.missing == Missing::Refuse && self.categorical.is_empty() && self.time.is_none()
     }
@@ -176,13 +178,13 @@ impl IntakeArguments {
 
 #[derive(Args)]
 pub struct LevelArguments {
-    /// Instruction set for kernel values: auto (the best one available), avx512, avx2 or portable. Results differ between
-    /// them by rounding
+    /// Instruction set for kernel values: auto (the best one available), avx512, avx2 or portable. Their results differ
+    /// by rounding only
     #[arg(long, default_value_t = Level::Auto, value_name = "LEVEL")]
     pub level: Level,
 }
 
-/// What fits have in common, whatever their method.
+/// Arguments that all fits share.
 #[derive(Args)]
 pub struct CommonArguments {
     #[arg(long, value_name = "NAME[,k=v…]", help = kernel_help())]
@@ -190,7 +192,7 @@ pub struct CommonArguments {
     /// Number of components [default: 10, or the rank if that is lower]
     #[arg(short = 'q', long, value_name = "Q", allow_negative_numbers = true)]
     pub components: Option<usize>,
-    /// Centre the features [default: as the method's paper does, in most cases]
+    /// Centre the features [default: usually as in the paper of the method]
     #[arg(long, conflicts_with = "no_center")]
     pub center: bool,
     /// Do not centre the features
@@ -204,7 +206,7 @@ pub struct CommonArguments {
     pub quantile: f64,
     #[command(flatten)]
     pub instructions: LevelArguments,
-    /// Everything random depends on this number alone
+    /// Seed of the random numbers: the same seed gives the same result
     #[arg(long, default_value_t = 0, value_name = "S", allow_negative_numbers = true)]
     pub seed: u64,
 }
@@ -235,7 +237,7 @@ impl CommonArguments {
 pub struct FitArguments {
     #[command(flatten)]
     pub table: TableArguments,
-    /// More tables with the same columns, which are matched by name. A directory stands for the tables in it
+    /// More tables with the same columns, matched by name. A directory stands for all tables in it
     #[arg(value_name = "DATA")]
     pub more: Vec<String>,
     #[command(flatten)]
@@ -243,71 +245,72 @@ pub struct FitArguments {
     /// File to write the model to
     #[arg(short, long, value_name = "MODEL")]
     pub output: PathBuf,
-    /// Fit a detector for `skpca score`: --method landmarks, 100 points unless --support says otherwise, all components
-    /// rather than only the leading ones, a wider kernel, and --false-alarms 5%
+    /// Fit a detector for `skpca score`: --method landmarks, 100 points (or --support), all components rather than only
+    /// the leading ones, a wider kernel, and --false-alarms 5%
     #[arg(long)]
     pub novelty: bool,
-    /// How the support is chosen: NAME or NAME,key=value,… [default: expansion; with --novelty, landmarks]
+    /// Method that chooses the support: NAME or NAME,key=value,… [default: expansion; with --novelty, landmarks]
     #[arg(long, value_name = "NAME[,k=v…]")]
     pub method: Option<Spec>,
     #[command(flatten)]
     pub common: CommonArguments,
-    /// How small: keep this many points
+    /// Number of points to keep
     #[arg(long, value_name = "M", conflicts_with = "fidelity", allow_negative_numbers = true)]
     pub support: Option<usize>,
-    /// How good: the fewest points that capture this share of what exact kernel PCA captures [default: 0.95]
+    /// Keep the fewest points that capture this share of what exact kernel PCA captures [default: 0.95]
     #[arg(long, value_name = "F", allow_negative_numbers = true)]
     pub fidelity: Option<f64>,
     /// Fit only the rows with this value of the label: a model of what is normal
     #[arg(long, value_name = "VALUE", requires = "label")]
     pub normal: Option<String>,
-    /// How well scores must agree with exact ones: points are added until their rank correlation, on rows held out, is at
-    /// least R. The report states the agreement
+    /// Add points until the scores agree with exact ones: their rank correlation on held-out rows must be at least R.
+    /// The report states the agreement
     #[arg(long, value_name = "R", conflicts_with_all = ["support", "fidelity", "landmarks"], allow_negative_numbers = true)]
     pub score_fidelity: Option<f64>,
     /// Column of weights, which is not a feature: a row of weight 3 counts as three rows. Rows of weight 0 are left out
     #[arg(long, value_name = "COLUMN", conflicts_with = "landmarks")]
     pub weight: Option<String>,
-    /// Set outliers among the training rows aside before the fit, up to a quarter of the rows. The report lists them
+    /// Exclude outliers among the training rows from the fit, at most a quarter of the rows. The report lists them
     #[arg(long, conflicts_with = "landmarks")]
     pub robust: bool,
-    /// Share of new normal rows that may be called novel, such as 1% or 0.01. Threshold and p-values are then computed by
-    /// models that have not seen the rows they score, which takes 3 to 10 more fits
+    /// False-alarm rate: the share of new normal rows that may score above the threshold, such as 1% or 0.01. Threshold
+    /// and p-values are then computed with models that have not seen the rows they score, which takes 3 to 10 more fits
     #[arg(long, value_name = "RATE", value_parser = rate, conflicts_with = "quantile")]
     pub false_alarms: Option<f64>,
     /// What the order of the rows means for --false-alarms: time, any (nothing), or auto (time, if neighbouring rows are
     /// similar)
     #[arg(long, value_name = "ORDER", default_value_t = RowOrder::Auto)]
     pub row_order: RowOrder,
-    /// Keep exactly the points of this table, which has the columns of DATA in the same order and units
+    /// Use exactly the rows of this table as support points. It must have the columns of DATA in the same order and
+    /// units
     #[arg(long, value_name = "TABLE", conflicts_with_all = ["support", "fidelity"])]
     pub landmarks: Option<String>,
-    /// Keep what `skpca update` needs: sums over the rows, and 500 of the rows themselves
+    /// Store what `skpca update` needs in the model: sums over the rows, and 500 of the rows themselves
     #[arg(long)]
     pub updatable: bool,
-    /// Memory for the rows and the fit, such as 8GB. Rows that do not fit are kept in a temporary file, next to the model
-    /// or in TMPDIR, and read in passes [default: three quarters of the free memory]
+    /// Memory for the rows and the fit, such as 8GB. Rows that do not fit into it go to a temporary file, next to the
+    /// model or in TMPDIR, and are read in passes [default: three quarters of the free memory]
     #[arg(long, value_name = "SIZE", value_parser = crate::memory::parse)]
     pub memory: Option<usize>,
     /// Fit only this many rows, drawn at random
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(2..))]
     pub sample: Option<u64>,
-    /// One JSON object instead of text
+    /// Print one JSON object instead of text
     #[arg(long)]
     pub json: bool,
 }
 
 impl FitArguments {
-    /// The tables, in order.
+    /// Returns the names of the tables, in order.
     pub fn tables(&self) -> Vec<&str> {
         [&self.table.data].into_iter().chain(&self.more).map(String::as_str).collect()
     }
 
-    /// What to fit.
+    /// Returns the fit that the arguments describe.
     pub fn fit(&self) -> Fit {
         let usual = if self.novelty { Fit::detector() } else { Fit::default() };
         let target = self.support.map(Target::Support).or(self.fidelity.map(Target::Fidelity));
-        // A share of the training rows is what `quantile` means.
+        // --quantile asks for a share of the training rows instead of a false-alarm rate.
         let false_alarms = usual.false_alarms.filter(|_| self.common.quantile == usual.quantile);
         Fit {
             false_alarms: self.false_alarms.or(false_alarms),
@@ -326,29 +329,30 @@ pub struct UpdateArguments {
     pub model: PathBuf,
     #[command(flatten)]
     pub table: TableArguments,
-    /// File to write the new model to; it may be MODEL, which is replaced only when the new one is complete
+    /// File to write the new model to. It may be MODEL, which is replaced only once the new model is complete
     #[arg(short, long, value_name = "NEW")]
     pub output: PathBuf,
-    /// With each new row, multiply the weight of all earlier rows by this factor, above 0 and at most 1: with 0.999, about
-    /// the last 1000 rows count [default: as in the previous update; at first 1, which forgets nothing]
+    /// With each new row, multiply the weight of all earlier rows by this factor, above 0 and at most 1. With 0.999,
+    /// about the last 1000 rows count [default: the factor of the previous update; 1, which forgets nothing, in the
+    /// first]
     #[arg(long, value_name = "FACTOR", allow_negative_numbers = true)]
     pub forget: Option<f64>,
     /// Learn rows above the threshold too
     #[arg(long)]
     pub learn_alarms: bool,
-    /// One JSON object instead of text
+    /// Print one JSON object instead of text
     #[arg(long)]
     pub json: bool,
 }
 
 impl UpdateArguments {
-    /// How the model learns, where it learned as `before`.
+    /// Returns how the model learns, given the settings `before` this update.
     pub fn learning(&self, before: Learning) -> Learning {
         Learning { forget: self.forget.unwrap_or(before.forget), alarms: before.alarms || self.learn_alarms, ..before }
     }
 }
 
-/// How updates go on.
+/// Examples of `update`.
 const UPDATE_HELP: &str = "\
 Examples:\n  \
 skpca fit january.csv -o model.skpca --novelty --updatable\n  \
@@ -361,35 +365,35 @@ pub struct LoadingsArguments {
     pub table: TableArguments,
     #[command(flatten)]
     pub intake: IntakeArguments,
-    /// The table is a covariance or correlation matrix: one row per column
+    /// The table is a covariance or correlation matrix, with one row per column
     #[arg(long, conflicts_with_all = ["scale", "no_center"])]
     pub covariance: bool,
-    /// How sparse: NAME,nonzero=7:4:4 for the numbers of non-zero loadings, NAME,penalty=0.1 or other parameters (see `skpca
-    /// methods NAME`) [default: the method that has loadings, as sparse as --fidelity allows]
+    /// Method and sparsity: NAME,nonzero=7:4:4 for the numbers of non-zero loadings, NAME,penalty=0.1 or other
+    /// parameters (see `skpca methods NAME`) [default: the method that has loadings, as sparse as --fidelity allows]
     #[arg(long, value_name = "NAME[,k=v…]")]
     pub method: Option<Spec>,
     /// Number of components [default: 10, or the rank if that is lower]
     #[arg(short = 'q', long, value_name = "Q", allow_negative_numbers = true)]
     pub components: Option<usize>,
-    /// How small: at most this many columns in total
+    /// Use at most this many columns in total
     #[arg(long, value_name = "M", conflicts_with = "fidelity", allow_negative_numbers = true)]
     pub support: Option<usize>,
-    /// How good: the sparsest loadings that capture this share of what PCA captures [default: 0.95]
+    /// Find the sparsest loadings that capture this share of what PCA captures [default: 0.95]
     #[arg(long, value_name = "F", allow_negative_numbers = true)]
     pub fidelity: Option<f64>,
-    /// How columns are scaled first: standard, minmax or none
+    /// How columns are scaled beforehand: standard, minmax or none
     #[arg(long, default_value = "standard", value_name = "RULE")]
     pub scale: Scaling,
     /// Do not centre the columns
     #[arg(long)]
     pub no_center: bool,
-    /// Everything random depends on this number alone
+    /// Seed of the random numbers: the same seed gives the same result
     #[arg(long, default_value_t = 0, value_name = "S", allow_negative_numbers = true)]
     pub seed: u64,
     /// File for the loadings, one row per component: .csv, .csv.gz, .parquet, .arrow or .npy
     #[arg(short, long, value_name = "FILE")]
     pub output: Option<String>,
-    /// One JSON object instead of text
+    /// Print one JSON object instead of text
     #[arg(long)]
     pub json: bool,
 }
@@ -406,31 +410,32 @@ pub struct CompareArguments {
     /// Sizes to try with every method [default: 1, 2, 5 and 10 times the number of components]
     #[arg(long, value_name = "M", num_args = 1.., value_delimiter = ',', allow_negative_numbers = true)]
     pub support: Vec<usize>,
-    /// How good a model should be; every method is also asked for the fewest points that reach this fidelity [default: 0.95]
+    /// Fidelity that a model should reach; every method is also fitted with the fewest points that reach it [default:
+    /// 0.95]
     #[arg(long, value_name = "F", allow_negative_numbers = true)]
     pub fidelity: Option<f64>,
-    /// Fit only the rows with this value of the label; all other rows are novel, and models are judged by how well they
-    /// detect them
+    /// Fit only the rows with this value of the label. All other rows count as novel, and models are judged by how well
+    /// they detect them
     #[arg(long, value_name = "VALUE", requires = "label")]
     pub normal: Option<String>,
-    /// Methods to try, NAME or NAME,key=value (separate with spaces) [default: all that apply]
+    /// Methods to try, NAME or NAME,key=value, separated by spaces [default: all that apply]
     #[arg(long, value_name = "NAME[,k=v…]", num_args = 1..)]
     pub methods: Vec<Spec>,
     #[command(flatten)]
     pub common: CommonArguments,
-    /// Share of the rows, 10,000 at most, that are kept from the fits to judge the models
+    /// Share of the rows, at most 10,000, that are held out of the fits to judge the models
     #[arg(long, default_value_t = 0.25, value_name = "SHARE", allow_negative_numbers = true)]
     pub hold_out: f64,
     /// Judge the models on this table, and fit all rows of DATA
     #[arg(long, value_name = "TABLE", conflicts_with = "hold_out")]
     pub test: Option<String>,
-    /// Time to spend, such as 90s, 5m or 1h. What does not fit into it is listed
+    /// Time to spend, such as 90s, 5m or 1h. Fits that are skipped for lack of time are listed
     #[arg(long, default_value = "60s", value_name = "TIME", value_parser = crate::compare::budget::parse)]
     pub budget: Duration,
-    /// Keep every model in this directory, with a list of the rows held out in rows.csv
+    /// Write every model to this directory, and the list of held-out rows to rows.csv
     #[arg(long, value_name = "DIR")]
     pub keep: Option<PathBuf>,
-    /// One JSON object instead of text
+    /// Print one JSON object instead of text
     #[arg(long)]
     pub json: bool,
 }
@@ -446,7 +451,7 @@ pub struct PathArguments {
     pub method: Spec,
     #[command(flatten)]
     pub common: CommonArguments,
-    /// Sizes go up to this many points [default: 3 times the number of components]
+    /// Largest number of points [default: 3 times the number of components]
     #[arg(long, value_name = "M", allow_negative_numbers = true)]
     pub most: Option<usize>,
     /// Penalties, as shares of the largest useful one, in this order [default: 20 from 1 down to 0.01]
@@ -457,13 +462,13 @@ pub struct PathArguments {
     pub output: Option<String>,
 }
 
-/// What paths are for.
+/// Examples of `path`.
 const PATH_HELP: &str = "\
 Examples:\n  \
 skpca path train.csv --most 50\n  \
 skpca path train.csv --method l21 -q 5 --shares 0.5,0.2,0.1,0.05 -o path.csv";
 
-/// A share, as a percentage or a number.
+/// Parses a rate, given as a percentage or a number.
 fn rate(text: &str) -> Result<f64, String> {
     let number = |text: &str| text.trim().parse::<f64>().ok();
     let rate = match text.strip_suffix('%') {
@@ -489,32 +494,32 @@ fn decimal(text: &str) -> Result<u8, String> {
     }
 }
 
-/// How rows come in and go out.
+/// How `transform` and `score` stream rows, with examples.
 const APPLY_HELP: &str = "\
-Rows are read a block at a time, so tables may be larger than memory. Lines from a pipe are answered as they arrive; a\n\
-file (-o) is in place once all rows are done.\n\n\
+Rows are read block by block, so tables may be larger than memory. Lines from a pipe are answered as they arrive; an\n\
+output file (-o) appears once all rows are done.\n\n\
 Examples:\n  \
 skpca score model.skpca new.csv -o scores.parquet --explain 3\n  \
 tail -f log.csv | skpca score model.skpca - --append --skip-bad";
 
-/// What loadings are, by examples.
+/// What loadings are, with examples.
 const LOADINGS_HELP: &str = "\
-A component is a weighted sum of few columns. Adjusted variances count only what earlier components do not explain.\n\n\
+A component is a weighted sum of a few columns. Adjusted variances count only what earlier components do not explain.\n\n\
 Examples:\n  \
 skpca loadings train.csv -q 4 --fidelity 0.9\n  \
 skpca loadings train.csv --method spca,nonzero=5 -o loadings.csv\n  \
 skpca loadings correlation.csv --covariance -q 6 --method spca,nonzero=7:4:4:1:1:1";
 
-/// What `compare` does with labels.
+/// How `compare` uses labels and recommends a model, with examples.
 const COMPARE_HELP: &str = "\
-A column named by --label is not a feature; only methods and kernels that need labels see it when fitting. It judges\n\
-models on rows held out: by the accuracy of the nearest neighbour and of a linear classifier on their features, and, with\n\
-two classes, by how well the novelty score detects the rarer one (area under the ROC curve, AUROC). The latter decides if\n\
-the rarer class has at most a tenth of the rows, and with --normal, which fits one class alone.\n\n\
+The --label column is not a feature; only methods and kernels that need labels see it in a fit. It serves to judge the\n\
+models on held-out rows: by the accuracy of a nearest-neighbour and a linear classifier on their features and, with two\n\
+classes, by how well the novelty score detects the rarer one (area under the ROC curve, AUROC). The AUROC decides if the\n\
+rarer class has at most a tenth of the rows, and with --normal, which fits one class alone.\n\n\
 As time permits, this is repeated with other rows held out, until every row has been used to judge. Models are compared\n\
-row by row. The simplest that reaches the fidelity and cannot be told from the best is recommended, unless one that does not\n\
-reach it is better by more than chance. The simplest has the fewest points; if sizes differ by less than half, it is the\n\
-default, or the method that `skpca methods` lists first.\n\n\
+row by row. The recommended model is the simplest that reaches the fidelity and is not significantly worse than the best,\n\
+unless a model that misses the fidelity is better by more than chance. The simplest has the fewest points; if sizes differ\n\
+by less than half, it is the default method, or else the one that `skpca methods` lists first.\n\n\
 Examples:\n  \
 skpca compare train.csv -o report.html\n  \
 skpca compare train.csv --label class -q 20 --support 20,50,100 --budget 5m -o report.html\n  \
@@ -532,14 +537,14 @@ pub struct ApplyArguments {
     /// File for the results: .csv, .csv.gz, .parquet, .arrow or .npy [default: CSV on standard output]
     #[arg(short, long, value_name = "FILE")]
     pub output: Option<String>,
-    /// Compute in 32 bits: about twice as fast, with a relative error below 1e-6
+    /// Compute in 32-bit floating point: about twice as fast, with a relative error below 1e-6
     #[arg(long)]
     pub single: bool,
-    /// Repeat the columns of the table in front of the results, label and dropped columns included
+    /// Copy the columns of the table in front of the results, label and dropped columns included
     #[arg(long)]
     pub append: bool,
-    /// Skip rows that cannot be used (a missing value, a word, too few fields), and list them on standard error. They have
-    /// no line in the output; --append shows which rows the other lines belong to
+    /// Skip rows that cannot be used (a missing value, a word, too few fields) and list them on standard error. They
+    /// have no line in the output; use --append to see which row each line belongs to
     #[arg(long)]
     pub skip_bad: bool,
 }
@@ -552,22 +557,22 @@ pub struct MonitorArguments {
     pub table: TableArguments,
     #[command(flatten)]
     pub instructions: LevelArguments,
-    /// File for the page, which is a single HTML file
+    /// File for the page: a single HTML file that needs no network
     #[arg(short, long, value_name = "FILE")]
     pub output: PathBuf,
-    /// Column whose text labels the rows, such as a timestamp (a name, or a number from 0 without a header) [default:
-    /// the number of the row]
+    /// Column whose text labels the rows, such as a timestamp: its name, or its number from 0 if the table has no
+    /// header [default: the row number]
     #[arg(long, value_name = "COLUMN")]
     pub time: Option<String>,
-    /// Skip rows that cannot be used (a missing value, a word, too few fields), and say so on standard error and on the
-    /// page
+    /// Skip rows that cannot be used (a missing value, a word, too few fields) and report them on standard error and on
+    /// the page
     #[arg(long)]
     pub skip_bad: bool,
 }
 
-/// What `monitor` is for.
+/// What `monitor` expects, with examples.
 const MONITOR_HELP: &str = "\
-Rows should be in time order. They are read a block at a time, so tables may be larger than memory. An alarm is a row whose\n\
+Rows should be in time order. They are read block by block, so tables may be larger than memory. An alarm is a row whose\n\
 score is above the threshold of the model, as in `skpca score`.\n\n\
 Examples:\n  \
 skpca fit normal.csv -o model.skpca --novelty --false-alarms 1%\n  \
@@ -580,25 +585,25 @@ pub struct ExportArguments {
     /// File to export to: .onnx, .h or .sql
     #[arg(short, long, value_name = "FILE")]
     pub output: PathBuf,
-    /// Use 64 bits for inputs, arithmetic and outputs, as SQL always does [default: 32 bits for inputs and outputs, and for
-    /// arithmetic where that is accurate enough]
+    /// Use 64-bit inputs, arithmetic and outputs, as SQL always does [default: 32-bit inputs and outputs, and 32-bit
+    /// arithmetic where it is accurate enough]
     #[arg(long)]
     pub double: bool,
     /// Prefix of the names in the C header [default: the name of the file]
     #[arg(long, value_name = "NAME")]
     pub name: Option<String>,
-    /// The table that the SQL query reads [default: data]
+    /// Table that the SQL query reads [default: data]
     #[arg(long, value_name = "NAME")]
     pub table: Option<String>,
-    /// Columns that the SQL query repeats in front of its results, such as a key
+    /// Columns that the SQL query copies in front of its results, such as a key
     #[arg(long, value_name = "COLUMN", num_args = 1.., value_delimiter = ',')]
     pub keep: Vec<String>,
 }
 
-/// What the exports hold.
+/// What the exports compute, with examples.
 const EXPORT_HELP: &str = "\
 Every export scales the columns as the model does and returns features, score and alarm; ONNX and C also return the p-value,\n\
-and the log-likelihood of models that have one. The alarm is raised if the score is above the threshold or is not a number.\n\n\
+and the log-likelihood if the model has one. The alarm is raised if the score is above the threshold or is not a number.\n\n\
 Examples:\n  \
 skpca export model.skpca -o model.onnx\n  \
 skpca export model.skpca -o model.h --double --name pump\n  \
@@ -613,14 +618,14 @@ pub struct ScoreArguments {
     /// --false-alarms or --novelty
     #[arg(long)]
     pub statistics: bool,
-    /// Name the N inputs that contribute most to each score: columns cause1, contribution1, expected1, … A contribution is
-    /// how much the score would fall if the input had the value that the model expects; the contributions of all inputs
-    /// add up to the score minus its usual value
+    /// Add the N inputs that contribute most to each score, as columns cause1, contribution1, expected1, … A
+    /// contribution is how much the score would fall if the input had the value that the model expects; the
+    /// contributions of all inputs add up to the score minus its usual value
     #[arg(long, value_name = "N", default_value_t = 0)]
     pub explain: usize,
 }
 
-/// Lists the registries, so that a new method or kernel explains itself.
+/// Builds the help from the registries, so that it lists every method and kernel.
 fn fit_help() -> String {
     format!(
         "{}\n\

@@ -1,12 +1,12 @@
-//! `skpca compare`: every method on one table in many sizes, judged on rows that none of them saw.
+//! `skpca compare`: fits every method to one table at many sizes and judges the models on held-out rows.
 //!
 //! ```text
-//! table ── splits ──► fitted rows ── Study: methods × sizes, in the time there is ──► cells ── choice ──► the recommended model,
-//!                     rows held out ──► captured variance, accuracy, novelty ────────┘                    fitted to all rows
+//! table ── splits ──► fitted rows ── Study: methods × sizes, within budget ──► cells ── choice ──► recommended model,
+//!                     held-out rows ──► captured variance, accuracy, novelty ─┘                    fitted to all rows
 //! ```
 //!
-//! With a label each split holds out other rows, so that all of them judge: what is said of models is compared row by
-//! row.
+//! With a label, each split holds out other rows, until every row has been used to judge, and models are compared row
+//! by row.
 
 mod baselines;
 pub mod budget;
@@ -40,9 +40,9 @@ use judges::{Judged, Judges, Measure};
 use split::Split;
 use trials::{Setting, Trials};
 
-/// Sizes tried by default, in numbers of components.
+/// Sizes tried by default, as multiples of the number of components.
 const SIZES: [usize; 4] = [1, 2, 5, 10];
-/// What `--keep` writes beside a model for each case.
+/// Files that `--keep` writes besides one model per case.
 const RECOMMENDED: &str = "recommended.skpca";
 const ROWS: &str = "rows.csv";
 
@@ -77,38 +77,38 @@ pub fn run(arguments: &CompareArguments, quiet: bool) -> Result<(), Failure> {
     screen.line("")?;
     Ok(screen.line(&match &arguments.output {
         Some(output) => format!("The page is {}: open it in a browser.", output.display()),
-        None => "Add -o report.html for a page with pictures.".into(),
+        None => "Add -o report.html for a page with charts.".into(),
     })?)
 }
 
-/// What methods and kernels that look at labels need.
+/// What methods and kernels that use labels need.
 const NEEDED: &str = "name the column of classes with --label, and no --normal";
 
-/// What is to be tried.
+/// What to try.
 pub struct Plan {
-    /// All but method and target.
+    /// Everything but method and target.
     pub base: Fit,
     pub methods: Vec<Spec>,
-    /// Where it is empty, multiples of the number of components.
+    /// Numbers of points; if empty, multiples of the number of components.
     pub sizes: Vec<usize>,
     pub fidelity: f64,
-    /// Whether the user named that fidelity.
-    pub asked: bool,
-    /// Whether the user named the methods.
-    pub named: bool,
-    /// Share of the rows that judge.
+    /// Whether the user gave that fidelity.
+    pub fidelity_given: bool,
+    /// Whether the user gave the methods.
+    pub methods_given: bool,
+    /// Share of the rows to hold out.
     pub hold_out: f64,
-    /// Columns that tables have beside those of the models.
+    /// Columns of the table that models ignore.
     pub ignored: Vec<String>,
-    /// How the columns are made of those of the table, where they are not those themselves.
+    /// How the columns are made from those of the table, if they are not the same.
     pub intake: Option<Intake>,
-    /// The call of `skpca fit` up to the flags of method and size.
+    /// The call of `skpca fit` without the flags for method and size.
     pub command: String,
 }
 
 impl Plan {
     fn new(arguments: &CompareArguments) -> Result<Plan, Failure> {
-        // Fidelities of centred and other features are not comparable: all are centred, or none.
+        // Fidelities of centred and uncentred features are not comparable: centre all models, or none.
         let center = Some(!arguments.common.no_center);
         let base = Fit { center, ..arguments.common.fit(Fit::default().method, None) };
         let fidelity = arguments.fidelity.unwrap_or(FIDELITY);
@@ -137,10 +137,10 @@ impl Plan {
             } else {
                 distinct(&arguments.methods)
             },
-            named: !arguments.methods.is_empty(),
+            methods_given: !arguments.methods.is_empty(),
             sizes: arguments.support.clone(),
             fidelity,
-            asked: arguments.fidelity.is_some(),
+            fidelity_given: arguments.fidelity.is_some(),
             hold_out: if arguments.test.is_some() { 0.0 } else { arguments.hold_out },
             intake: None,
             ignored: fit::ignored(&arguments.table, &arguments.intake),
@@ -149,13 +149,13 @@ impl Plan {
         })
     }
 
-    /// Lets a model know what tables have beside its columns, and how those are made.
+    /// Stores in a model which columns to ignore and how its own are made.
     fn keep_columns(&self, model: &mut Model) -> Result<(), Failure> {
         model.ignore(self.ignored.clone());
         Ok(self.intake.clone().map_or(Ok(()), |intake| model.take_in(intake))?)
     }
 
-    /// Sees, before the first fit, that nothing is in the way of what [`Comparison::keep`] will write.
+    /// Checks, before the first fit, that [`Comparison::keep`] will be able to write its files.
     pub fn check_keep(&self, directory: &Path, outputs: &Outputs, n: usize) -> Result<(), Failure> {
         let targets: Vec<Option<Target>> = self.targets(n).into_iter().map(Some).chain([None]).collect();
         for method in &self.methods {
@@ -168,8 +168,8 @@ impl Plan {
         outputs.check_own(&directory.join(ROWS), Ours::HeldOut)
     }
 
-    /// Targets in the order they are tried, each with every method that has a size: the smallest size, the fidelity,
-    /// then size after size.
+    /// The targets in the order in which they are tried with every method that has sizes: the smallest size, the
+    /// fidelity, then the other sizes in increasing order.
     fn targets(&self, n: usize) -> Vec<Target> {
         let q = self.base.components.unwrap_or(COMPONENTS);
         let mut sizes = if self.sizes.is_empty() {
@@ -185,39 +185,42 @@ impl Plan {
     }
 }
 
-/// Each once, in the order given.
+/// Removes duplicates and keeps the order.
 fn distinct(methods: &[Spec]) -> Vec<Spec> {
     let first = |(i, method): &(usize, &Spec)| !methods[..*i].contains(method);
     methods.iter().enumerate().filter(first).map(|(_, method)| method.clone()).collect()
 }
 
-/// Every method there is for such data and this kernel.
+/// All methods that apply to such data with this kernel.
 pub fn applicable(labelled: bool, kernel: &Spec) -> Vec<Spec> {
     let able = |entry: &&Entry| entry.takes(kernel) && (labelled || !entry.capabilities.labelled);
     METHODS.iter().filter(able).map(|entry| Spec::new(entry.name)).collect()
 }
 
-/// What is compared on.
+/// The data of a comparison.
 pub struct Data {
-    /// How users call it.
+    /// The name to show.
     pub name: String,
+    /// Column names.
     pub names: Option<Vec<String>>,
     /// All rows.
     pub points: Points<'static>,
-    /// Other rows, that judge in place of some of those.
+    /// Rows of `--test`, which judge the models instead of held-out rows.
     pub test: Option<Points<'static>>,
     pub classes: Option<Classes>,
-    /// How the columns are made of those of the table, where they are not those themselves.
+    /// How the columns are made from those of the table, if they are not the same.
     pub intake: Option<Intake>,
 }
 
 /// Labels as numbers.
 pub struct Classes {
-    /// In the order they appear.
+    /// In order of appearance.
     pub names: Vec<String>,
+    /// The class of each row.
     pub of: Vec<usize>,
+    /// The class of each row of `--test`.
     pub of_test: Vec<usize>,
-    /// The only one that is fitted, where there is one: all others are novel.
+    /// The class of `--normal`: only its rows are fitted, and all others are novel.
     pub normal: Option<usize>,
 }
 
@@ -253,7 +256,7 @@ impl Classes {
         })
     }
 
-    /// Numbers the classes of another table, which must be known.
+    /// Numbers the classes of the test table, all of which must occur in the first.
     fn number_test(&mut self, labels: &[String], table: &str) -> Result<(), Failure> {
         let numbers: HashMap<&String, usize> = self.names.iter().enumerate().map(|(k, name)| (name, k)).collect();
         let number = |(row, label): (usize, &String)| {
@@ -267,12 +270,12 @@ impl Classes {
         Ok(())
     }
 
-    /// Of two classes the one with fewer rows.
+    /// The class with fewer rows, if there are two classes.
     pub fn rarer(&self) -> Option<usize> {
         (self.names.len() == 2).then(|| usize::from(self.count(1) <= self.count(0)))
     }
 
-    /// Rows of a class.
+    /// Number of rows of a class.
     pub fn count(&self, class: usize) -> usize {
         self.of.iter().filter(|&&of| of == class).count()
     }
@@ -304,7 +307,7 @@ impl Data {
         Ok(data)
     }
 
-    /// Numbers of the rows of the normal class, where only they are fitted.
+    /// Numbers of the rows of the normal class, if only they are fitted.
     pub fn normal_rows(&self) -> Option<Vec<usize>> {
         let classes = self.classes.as_ref()?;
         let normal = classes.normal?;
@@ -316,7 +319,7 @@ fn keeps_all_rows(method: &Spec) -> bool {
     skpca::method::entry(method).is_ok_and(|entry| entry.capabilities.keeps_all_rows)
 }
 
-/// A method and what is asked of it; nothing for one that keeps every row, or whose parameters say how many.
+/// A method and its target; no target for a method that keeps every row or whose parameters fix the size.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Case {
     pub method: Spec,
@@ -328,7 +331,7 @@ impl Case {
         keeps_all_rows(&self.method)
     }
 
-    pub fn asked(&self) -> String {
+    pub fn target_text(&self) -> String {
         match self.target {
             None if self.keeps_all_rows() => "every row".into(),
             None => "as given".into(),
@@ -338,20 +341,20 @@ impl Case {
     }
 }
 
-/// What came of a case.
+/// The result of a case.
 pub struct Cell {
     pub case: Case,
     pub model: Model,
-    /// Of the fit, as if it had been alone.
+    /// Seconds that the fit would take on its own.
     pub seconds: f64,
-    /// Of scoring a row.
+    /// Seconds to score a row.
     pub query: f64,
-    /// Of the model file.
+    /// Size of the model file.
     pub bytes: usize,
     pub judged: Option<Judged>,
 }
 
-/// What did not come of a case.
+/// A case without a result, and why.
 pub struct Skipped {
     pub case: Case,
     pub why: String,
@@ -361,38 +364,38 @@ pub struct Skipped {
 pub struct Recommended {
     pub case: Case,
     pub fit: Fit,
-    /// On all rows.
+    /// Fitted to all rows.
     pub model: Model,
     pub seconds: f64,
     pub reason: String,
-    /// What the labels asked for.
+    /// What the models were judged by.
     pub measure: Measure,
 }
 
-/// All that was found.
+/// All results of a comparison.
 pub struct Comparison {
     pub data: Data,
-    /// Rows that were fitted.
+    /// Number of fitted rows.
     pub fitted: usize,
+    /// Rows that the first split held out.
     pub held_out: Vec<usize>,
-    /// Rows that judge: those held out first, or those of another table.
+    /// Number of rows that judge: those of `held_out`, or of the test table.
     pub judges: usize,
-    /// How often rows were held out, others each time.
+    /// Number of splits, each of which held out other rows.
     pub splits: usize,
-    /// What the labels ask for.
+    /// What the models were judged by.
     pub measure: Measure,
-    /// What there is without us.
     pub baselines: Vec<Baseline>,
-    /// What was aimed at.
+    /// The fidelity to reach.
     pub fidelity: f64,
     pub cells: Vec<Cell>,
     pub skipped: Vec<Skipped>,
-    /// Nothing if none was fitted to all rows in time.
+    /// `None` if no model was fitted to all rows in time.
     pub recommended: Option<Recommended>,
     pub command: String,
 }
 
-/// Fits and judges, and recommends one.
+/// Fits and judges the models, and recommends one.
 pub fn compare(data: Data, plan: &Plan, budget: &Budget, bar: &Bar) -> Result<Comparison, Failure> {
     let classes = data.classes.as_ref();
     let of = classes.map(|classes| classes.of.as_slice());
@@ -448,19 +451,19 @@ pub fn compare(data: Data, plan: &Plan, budget: &Budget, bar: &Bar) -> Result<Co
     })
 }
 
-/// Rows that are fitted.
+/// The rows to fit.
 fn rows_of<'a>(data: &'a Data, fitted: &[usize]) -> Points<'a> {
     if fitted.len() == data.points.n() { data.points.slice(0..data.points.n()) } else { data.points.select(fitted) }
 }
 
-/// Their labels; with a normal class there is one only, which tells methods nothing.
+/// The labels of the rows to fit; `None` with a normal class, which leaves one label only.
 fn labels_of(data: &Data, fitted: &[usize]) -> Result<Option<Labels>, Failure> {
     let classes = data.classes.as_ref().filter(|classes| classes.normal.is_none());
     Ok(classes.map(|classes| Labels::new(fitted.iter().map(|&row| classes.of[row]))).transpose()?)
 }
 
 impl Comparison {
-    /// Writes every model, and which rows were held out.
+    /// Writes every model, and the list of held-out rows.
     pub fn keep(&self, directory: &Path, outputs: &Outputs) -> Result<(), Failure> {
         let write = |model: &Model, name: &str| {
             let file = directory.join(name);

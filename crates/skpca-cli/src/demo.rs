@@ -1,4 +1,4 @@
-//! `skpca demo`: every method on the two toy sets of the papers, and the page.
+//! `skpca demo`: compares every method on two toy data sets of the papers and draws the page.
 
 use std::path::{Path, PathBuf};
 use std::time::Duration;
@@ -13,9 +13,9 @@ use crate::progress::Bar;
 use crate::terminal::Screen;
 use crate::{page, table};
 
-/// Far more than it takes: nothing is left out on a slow machine.
+/// Far more than needed, so that nothing is skipped on a slow machine.
 const BUDGET: Duration = Duration::from_secs(600);
-/// Few, so that the tables fit on a screen each.
+/// Few sizes, so that each table fits on a screen.
 const SIZES: [usize; 2] = [5, 10];
 const PAGE: &str = "skpca-demo.html";
 
@@ -26,7 +26,7 @@ pub fn run(directory: Option<&Path>, quiet: bool) -> Result<(), Failure> {
         Set::new("clusters", "three Gaussian clusters in the plane", toys::clusters(0)),
         Set::new("parabola", "y = x² + noise", toys::parabola(0)),
     ];
-    // Everything is looked at before anything is written.
+    // Check all outputs before writing any.
     Outputs::apart_from([]).check_own(&file, Ours::Page)?;
     if let Some(directory) = directory {
         sets.iter().try_for_each(|set| set.check_keep(directory))?;
@@ -56,7 +56,7 @@ pub fn run(directory: Option<&Path>, quiet: bool) -> Result<(), Failure> {
     Ok(screen.line("Next, with a table of your own: skpca compare YOUR.csv -o report.html")?)
 }
 
-/// A made set of two columns.
+/// A synthetic data set of two columns.
 struct Set {
     name: &'static str,
     about: &'static str,
@@ -69,7 +69,7 @@ impl Set {
         Set { name, about, columns: vec!["x".to_string(), "y".to_string()], points }
     }
 
-    /// Where it is written.
+    /// The file that it is written to.
     fn file(&self, directory: &Path) -> PathBuf {
         directory.join(format!("{}.csv", self.name))
     }
@@ -81,15 +81,15 @@ impl Set {
         if models.exists() { self.plan("").check_keep(&models, &outputs, self.points.n()) } else { Ok(()) }
     }
 
-    /// As in the papers: 5 components, columns as they are.
+    /// As in the papers: 5 components, unscaled columns.
     fn plan(&self, source: &str) -> Plan {
         Plan {
             base: Fit { components: Some(5), center: Some(true), scaling: Scaling::None, ..Fit::default() },
             methods: applicable(false, &Fit::default().kernel),
             sizes: SIZES.to_vec(),
             fidelity: 0.99,
-            asked: true,
-            named: false,
+            fidelity_given: true,
+            methods_given: false,
             hold_out: 0.25,
             ignored: Vec::new(),
             intake: None,

@@ -1,4 +1,4 @@
-//! `skpca export`: a model as ONNX, C or SQL.
+//! `skpca export`: writes a model as ONNX, C or SQL.
 
 use skpca_export::{Error, Format, Options, export};
 
@@ -19,7 +19,7 @@ pub fn run(arguments: &ExportArguments, quiet: bool) -> Result<(), Failure> {
     Ok(Screen::unless(quiet).line(&line)?)
 }
 
-/// The options of a format; those of others are refused.
+/// Returns the options of a format and rejects those of other formats.
 fn options(arguments: &ExportArguments, format: Format) -> Result<Options, Failure> {
     let flags = [
         ("--name", arguments.name.is_some(), Format::C, ".h"),
@@ -36,7 +36,7 @@ fn options(arguments: &ExportArguments, format: Format) -> Result<Options, Failu
     Ok(Options { double: arguments.double, name, keep: arguments.keep.clone() })
 }
 
-/// The name of a file as C takes it.
+/// The name of a file as a C identifier.
 fn identifier(path: &std::path::Path) -> String {
     let stem = path.file_stem().unwrap_or_default().to_string_lossy();
     let name: String = stem.chars().map(|c| if c.is_ascii_alphanumeric() { c } else { '_' }).collect();

@@ -1,4 +1,4 @@
-//! How a run ends when it does not end well: a message, and an exit code that says whose turn it is.
+//! How a run fails: a message, and an exit code that tells a wrong call from a failed run.
 
 use std::fmt;
 
@@ -10,7 +10,7 @@ pub enum Failure {
     Call(String),
     /// The run failed: exit code 1.
     Run(String),
-    /// The reader of our output has gone: exit code 0.
+    /// The reader of our output has closed the pipe: exit code 0.
     BrokenPipe,
 }
 
@@ -45,7 +45,7 @@ impl From<skpca::Error> for Failure {
     }
 }
 
-/// What helps where the columns of a table are not those of the model.
+/// Suggests what to do when the columns of a table are not those of the model.
 fn advice(missing: &[String], unexpected: &[String]) -> String {
     let other_case = |name: &String| unexpected.iter().any(|found| found.to_lowercase() == name.to_lowercase());
     if missing.is_empty() {

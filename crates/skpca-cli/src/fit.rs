@@ -1,4 +1,4 @@
-//! `skpca fit`: a table in, a model file out.
+//! `skpca fit`: reads a table and writes a model file.
 
 use std::io::Write;
 use std::path::{Path, PathBuf};
@@ -17,11 +17,11 @@ use crate::outputs::Outputs;
 use crate::progress::Bar;
 use crate::rows::{Purpose, Rows};
 use crate::table::Table;
-use crate::terminal::{Screen, complain};
+use crate::terminal::{Screen, print_stderr};
 use crate::{inspect, memory, model_file, use_threads};
 
-/// A fit that needs less goes ahead without a word.
-const WORTH_SAYING: usize = 1_000_000_000;
+/// Fits that need more bytes than this announce how much memory they take.
+const ANNOUNCED_ABOVE: usize = 1_000_000_000;
 
 pub fn run(arguments: &FitArguments, quiet: bool) -> Result<(), Failure> {
     let fit = arguments.fit();
@@ -30,7 +30,7 @@ pub fn run(arguments: &FitArguments, quiet: bool) -> Result<(), Failure> {
     Outputs::apart_from(arguments.tables().into_iter().map(Path::new)).check(&arguments.output)?;
     let labelled = check_labelled(&fit, arguments)?;
     let bar = Bar::new(quiet);
-    let held = labelled || arguments.weight.is_some() || arguments.robust || !arguments.intake.is_plain();
+    let in_memory_only = labelled || arguments.weight.is_some() || arguments.robust || !arguments.intake.is_plain();
     let purpose = Purpose {
         fit: &fit,
         intake: &arguments.intake,
@@ -40,7 +40,7 @@ pub fn run(arguments: &FitArguments, quiet: bool) -> Result<(), Failure> {
         sample: arguments.sample.map(|count| usize::try_from(count).unwrap_or(usize::MAX)),
         texts: labelled || !arguments.intake.is_plain(),
         updatable: arguments.updatable,
-        held: held || method::entry(&fit.method)?.capabilities.keeps_all_rows,
+        in_memory_only: in_memory_only || method::entry(&fit.method)?.capabilities.keeps_all_rows,
         directory: directory(&arguments.output),
     };
     let options = intake::to_learn(&arguments.table, &arguments.intake);
@@ -49,7 +49,7 @@ pub fn run(arguments: &FitArguments, quiet: bool) -> Result<(), Failure> {
 
     let start = Instant::now();
     let mut model = match rows {
-        Rows::Held { training, of } => fitted(arguments, &fit, (training, of), &bar)?,
+        Rows::InMemory { training, of } => fitted(arguments, &fit, (training, of), &bar)?,
         Rows::InFile { rows, names, notes } => {
             let mut model = in_file(arguments, &purpose, (rows, names), &bar)?;
             notes.into_iter().for_each(|note| model.note(note));
@@ -64,7 +64,7 @@ pub fn run(arguments: &FitArguments, quiet: bool) -> Result<(), Failure> {
     if quiet && !arguments.json { Ok(()) } else { print(&model, &arguments.output, seconds, arguments.json) }
 }
 
-/// Whether the fit looks at labels; refused where there are none, or one.
+/// Returns whether the fit uses labels; it is an error if there are none, or if `--normal` leaves one class.
 fn check_labelled(fit: &Fit, arguments: &FitArguments) -> Result<bool, Failure> {
     let labelled = fit.labelled()?;
     let needs = || format!("--method {} --kernel {}", fit.method.name, fit.kernel.name);
@@ -78,13 +78,13 @@ fn check_labelled(fit: &Fit, arguments: &FitArguments) -> Result<bool, Failure> 
     Ok(labelled)
 }
 
-/// Where a temporary table may be: beside the model, unless the user names a place for such files.
+/// The directory for a temporary table: TMPDIR if set, otherwise the directory of the model.
 fn directory(output: &Path) -> PathBuf {
     let beside = || output.parent().filter(|parent| !parent.as_os_str().is_empty()).unwrap_or(Path::new("."));
     std::env::var_os("TMPDIR").filter(|named| !named.is_empty()).map_or_else(|| beside().to_path_buf(), PathBuf::from)
 }
 
-/// The model of rows in memory, which may be a sample of more.
+/// Fits a model to rows in memory, which may be a sample of a larger table.
 fn fitted(
     arguments: &FitArguments,
     fit: &Fit,
@@ -117,7 +117,7 @@ fn fitted(
     Ok(model)
 }
 
-/// The model of rows in a file.
+/// Fits a model to rows in a file.
 fn in_file(
     arguments: &FitArguments,
     purpose: &Purpose,
@@ -142,7 +142,7 @@ fn in_file(
     })
 }
 
-/// The points of another table with the same columns.
+/// Reads the points of another table with the same columns.
 fn given(
     source: &str,
     arguments: &TableArguments,
@@ -160,13 +160,13 @@ fn given(
     Ok(Given::Points(Points::new(columns, values)?))
 }
 
-/// The classes that the label column names.
+/// Returns the classes of a label column.
 fn labels(column: &[String]) -> Result<Labels, Failure> {
     check_labels(column)?;
     Ok(Labels::new(column)?)
 }
 
-/// Refuses rows without a label.
+/// Rejects rows without a label.
 pub fn check_labels(column: &[String]) -> Result<(), Failure> {
     match column.iter().position(|label| label.trim().is_empty()) {
         Some(row) => Err(Failure::Run(format!("row {row} (from 0) has no label: leave it out, or name its class"))),
@@ -174,19 +174,21 @@ pub fn check_labels(column: &[String]) -> Result<(), Failure> {
     }
 }
 
-/// Columns that later tables may have and the model does not want.
+/// Columns of later tables that the model ignores.
 pub fn ignored(arguments: &TableArguments, intake: &IntakeArguments) -> Vec<String> {
     arguments.label.iter().chain(&arguments.drop).chain(&intake.time).cloned().collect()
 }
 
-/// Says what a large fit takes, and refuses what cannot fit before it has cost an hour.
+/// Rejects a fit that needs more memory than allowed, and announces how much a large one takes.
 fn check_memory(purpose: &Purpose, rows: &Rows, quiet: bool) -> Result<(), Failure> {
     let Purpose { fit, allowed, .. } = *purpose;
     let needed = needed(purpose, rows)?;
     if needed > allowed.bytes {
         let advice = advice(purpose, rows)?;
-        let (needed, allowed, said) = (memory::text(needed), memory::text(allowed.bytes), allowed.said);
-        return Err(Failure::Run(format!("this fit needs about {needed} of memory, {allowed} are {said}: {advice}")));
+        let (needed, allowed, wording) = (memory::text(needed), memory::text(allowed.bytes), allowed.wording);
+        return Err(Failure::Run(format!(
+            "this fit needs about {needed} of memory, {allowed} are {wording}: {advice}"
+        )));
     }
     if quiet {
         return Ok(());
@@ -194,36 +196,36 @@ fn check_memory(purpose: &Purpose, rows: &Rows, quiet: bool) -> Result<(), Failu
     if let Rows::InFile { rows, .. } = rows {
         let (bytes, allowed) = (memory::text(rows.bytes()), memory::text(allowed.bytes));
         let (n, name) = (rows.n(), &fit.method.name);
-        complain(&format!(
+        print_stderr(&format!(
             "note: {n} rows ({bytes}) are read in passes: {name} on all of them in memory needs more than {allowed}"
         ));
-    } else if needed > WORTH_SAYING {
-        complain(&format!("this fit takes about {} of memory", memory::text(needed)));
+    } else if needed > ANNOUNCED_ABOVE {
+        print_stderr(&format!("this fit takes about {} of memory", memory::text(needed)));
     }
     Ok(())
 }
 
-/// Bytes of the fit and of the rows that it holds.
+/// Bytes of the fit and of the rows that it keeps in memory.
 fn needed(purpose: &Purpose, rows: &Rows) -> Result<usize, Failure> {
     let (Purpose { fit, allowed, .. }, (n, d)) = (purpose, rows.shape());
     match rows {
-        Rows::Held { .. } => purpose.in_memory(n, d, n.saturating_mul(d)),
+        Rows::InMemory { .. } => purpose.in_memory(n, d, n.saturating_mul(d)),
         Rows::InFile { .. } => Ok(fit.streamed_memory(n, d, allowed.bytes)?),
     }
 }
 
-/// Fits that are worth their while have as many rows.
-const FEWEST: usize = 500;
+/// Smaller samples are not suggested.
+const MIN_SAMPLE: usize = 500;
 
-/// What would help: each of it fits, and is the call as it was but for one flag.
+/// Suggests flags that would make the fit possible, each of them on its own.
 fn advice(purpose: &Purpose, rows: &Rows) -> Result<String, Failure> {
     let (Purpose { fit, allowed, texts, .. }, (n, d)) = (purpose, rows.shape());
     let mut ways = Vec::new();
     let mut sample = n / 2;
-    while sample > FEWEST && purpose.in_memory(sample, d, sample * d)? > allowed.bytes {
+    while sample > MIN_SAMPLE && purpose.in_memory(sample, d, sample * d)? > allowed.bytes {
         sample /= 2;
     }
-    if sample > FEWEST {
+    if sample > MIN_SAMPLE {
         let digits = 10_usize.pow(sample.ilog10());
         ways.push(format!("--sample {}", sample / digits * digits));
     }
@@ -244,7 +246,7 @@ fn advice(purpose: &Purpose, rows: &Rows) -> Result<String, Failure> {
     })
 }
 
-/// The method that fits the table in the least memory, and how much that is.
+/// Returns the method that needs the least memory for the table, and the bytes that it needs.
 fn leanest(fit: &Fit, (n, d): (usize, usize), allowed: usize) -> Option<(&'static str, usize)> {
     let suits = |entry: &&method::Entry| entry.takes(&fit.kernel) && !entry.capabilities.labelled;
     let others = METHODS.iter().filter(suits).filter(|entry| !entry.capabilities.keeps_all_rows);
@@ -259,10 +261,10 @@ fn print(model: &Model, path: &Path, seconds: f64, json: bool) -> Result<(), Fai
         return Ok(writeln!(std::io::stdout(), "{}", Value::Object(object))?);
     }
     for note in &model.parts().report.notes {
-        complain(&format!("note: {note}"));
+        print_stderr(&format!("note: {note}"));
     }
     if !model.parts().report.converged {
-        complain("warning: the fit did not converge; its components may be inaccurate");
+        print_stderr("warning: the fit did not converge; its components may be inaccurate");
     }
     let mut screen = Screen::new();
     inspect::print_summary(&mut screen, model)?;

@@ -1,4 +1,4 @@
-//! `skpca inspect`: what a model file holds, in words or as JSON.
+//! `skpca inspect`: describes a model file as text, as JSON or on a page.
 
 use std::io::Write;
 use std::path::Path;
@@ -28,12 +28,12 @@ pub fn run(path: &Path, json: bool, html: Option<&Path>, quiet: bool) -> Result<
     html.map_or(Ok(()), |html| Ok(screen.line(&format!("drawn        {}", html.display()))?))
 }
 
-/// A dozen aligned lines.
+/// Prints a dozen aligned lines about a model.
 pub fn print_summary(screen: &mut Screen, model: &Model) -> std::io::Result<()> {
     summary_lines(model).iter().try_for_each(|(name, text)| screen.line(&format!("{name:<12} {text}")))
 }
 
-/// What there is to say of a model, each under its name.
+/// The lines of a model's summary, each with its name.
 pub fn summary_lines(model: &Model) -> Vec<(&'static str, String)> {
     let parts = model.parts();
     let total = parts.total_variance;
@@ -72,7 +72,7 @@ pub fn summary_lines(model: &Model) -> Vec<(&'static str, String)> {
     lines
 }
 
-/// How a table becomes the columns of a model.
+/// How a table is turned into the columns of a model.
 fn taken_in(intake: &Intake) -> String {
     let share = format!("{:.2}% of the cells", 100.0 * intake.empty);
     let empty = match intake.missing {
@@ -95,8 +95,8 @@ pub fn counted(count: usize, noun: &str) -> String {
     format!("{count} {noun}{}", if count == 1 { "" } else { "s" })
 }
 
-/// How the fit ended: as far as the method has them, its objective, the gap to the optimum, its rounds, and whether it
-/// converged.
+/// How the fit ended: whether it converged and, if the method has them, the objective, the gap to the optimum and the
+/// number of rounds.
 fn ended(report: &Report) -> String {
     let objective = report.objective.map(|objective| format!("objective {objective:.6e}"));
     let gap = report.gap.map(|gap| format!("gap {gap:.1e}"));
@@ -120,7 +120,7 @@ fn threshold(model: &Model) -> String {
     format!("{:.6} ({meaning}; error of the score there at most {error:.1e})", scores.threshold)
 }
 
-/// What became of a model that learns on.
+/// What an updatable model has learned.
 fn learning(learned: &Learned) -> String {
     let error = match learned.error {
         0.0 => "sums are exact".to_string(),
@@ -136,7 +136,7 @@ fn shares(variances: &[f64], total: f64) -> String {
     format!("{}{}", shown.join(" "), if variances.len() > 8 { " …" } else { "" })
 }
 
-/// Which inputs shape the components, the most important first.
+/// The inputs that shape the components, the most important first.
 fn importance(model: &Model) -> Result<String, Failure> {
     let shares = model.importance()?;
     let names = model.parts().columns.names.clone();
@@ -151,7 +151,7 @@ fn shortened(names: &[String]) -> String {
     if names.len() > 8 { format!("{}, … ({} in all)", names[..8].join(", "), names.len()) } else { names.join(", ") }
 }
 
-/// The fidelity, and how far it is known.
+/// The fidelity, with its interval if it is an estimate.
 fn fidelity(parts: &Parts) -> String {
     let known = match parts.report.fidelity_interval {
         Some([low, high]) => format!(" ({low:.4} to {high:.4}, estimated on a sample)"),

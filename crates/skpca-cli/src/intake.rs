@@ -1,8 +1,8 @@
-//! Tables as they are: empty cells, categories, times and text, on the way to numbers.
+//! Turns raw tables into numbers: empty cells, categorical columns, times and text.
 //!
 //! ```text
-//! fit      table ── columns of text: refused or left out ── empty cells: counted ──► Intake::learn ──► numbers
-//! score    table ── what the model's Intake knows ──► numbers, row by row
+//! fit      table ── text columns: rejected or left out ── empty cells: counted ──► Intake::learn ──► numbers
+//! score    table ── the model's Intake ──► numbers, row by row
 //! ```
 
 use std::borrow::Cow;
@@ -13,35 +13,35 @@ use crate::arguments::{IntakeArguments, TableArguments};
 use crate::failure::Failure;
 use crate::table::{Block, Input, ReadOptions, Source, Survey, Table, TableError, Tables, Within};
 
-/// Columns that a message names one by one.
+/// Maximum number of columns that a message lists.
 const NAMED: usize = 20;
-/// A column of which so many rows have the same value is nearly constant.
-const NEARLY: f64 = 0.99;
+/// A column is nearly constant if this share of its rows has the same value.
+const NEARLY_CONSTANT: f64 = 0.99;
 
 /// A table that a model can be fitted to.
 pub struct Training {
     pub table: Table,
-    /// How much each row counts, if a column says so.
+    /// The weights of the rows, if a column gives them.
     pub weights: Option<Vec<f64>>,
-    /// How it came about, if it needs more than reading.
+    /// How new rows must be prepared, if they need more than reading.
     pub intake: Option<Intake>,
     /// What the user should know.
     pub notes: Vec<String>,
 }
 
-/// Rows as they are in a table.
+/// Rows as read from a table.
 struct Raw {
     file: String,
     inputs: Vec<Input>,
     named: bool,
     values: Vec<f64>,
     texts: Vec<String>,
-    /// Numbers, and texts, in a row.
+    /// Numbers and texts per row.
     widths: (usize, usize),
     rows: usize,
 }
 
-/// How tables are read, whoever needs them.
+/// Returns the options that every command reads tables with.
 pub fn options(table: &TableArguments) -> ReadOptions {
     ReadOptions {
         header: !table.no_header,
@@ -53,7 +53,7 @@ pub fn options(table: &TableArguments) -> ReadOptions {
     }
 }
 
-/// How tables to fit are read: columns of text are surveyed, empty cells counted.
+/// Returns the options for tables to fit: text columns are surveyed, empty cells are kept to be counted.
 pub fn to_learn(table: &TableArguments, wanted: &IntakeArguments) -> ReadOptions {
     let survey = if wanted.numeric_only { Survey::LeaveOut } else { Survey::Refuse };
     let (categories, time) = (wanted.categorical.clone(), wanted.time.clone());
@@ -73,8 +73,8 @@ pub fn read(table: &TableArguments, wanted: &IntakeArguments) -> Result<Training
     learned(&tables, (values, texts), (wanted, None))
 }
 
-/// What was read, as a table of numbers, and the column `weight` beside it; without `texts`, nothing but numbers is of
-/// use.
+/// Turns what was read into a table of numbers, with the column `weight` taken out of it. If there are no `texts`,
+/// label and time are ignored.
 pub fn learned(
     tables: &Tables,
     (values, texts): (Vec<f64>, Vec<String>),
@@ -100,17 +100,17 @@ pub fn learned(
     let mut intake = raw.learn(wanted)?;
     intake.iter_mut().for_each(|intake| intake.empty = count as f64 / cells as f64);
     let table = raw.into_table(intake.as_ref(), label)?;
-    notes.extend(steady(&table, intake.as_ref()));
+    notes.extend(constant_columns(&table, intake.as_ref()));
     Ok(Training { table, weights, intake, notes })
 }
 
-/// What is said of columns that are left out.
+/// Returns a note for each column that is left out.
 pub fn left_out(tables: &Tables) -> Vec<String> {
-    let said = |name: &String| format!("column '{name}' holds text or dates and is left out");
-    tables.layout().left_out.iter().map(said).collect()
+    let note = |name: &String| format!("column '{name}' holds text or dates and is left out");
+    tables.layout().left_out.iter().map(note).collect()
 }
 
-/// Refuses an empty cell in rows that are too many to be filled.
+/// Rejects empty cells in a table that does not fit in memory.
 pub fn check_gaps(tables: &Tables) -> Result<(), Failure> {
     let Some(place) = tables.gap() else { return Ok(()) };
     Err(Failure::Run(format!(
@@ -119,7 +119,7 @@ pub fn check_gaps(tables: &Tables) -> Result<(), Failure> {
     )))
 }
 
-/// Reads another table with the columns of one that was fitted.
+/// Reads another table with the columns of the fitted one.
 pub fn read_alike(
     source: &str,
     table: &TableArguments,
@@ -141,7 +141,7 @@ pub fn read_alike(
     Ok(Table { names: names.map(|_| intake.names()), rows, columns: intake.width(), values, label })
 }
 
-/// The options that an intake knows.
+/// Adds the options that follow from an intake.
 fn of_intake(options: ReadOptions, intake: &Intake, named: bool) -> ReadOptions {
     let categories: Vec<String> = intake.categories().cloned().collect();
     let is_category = |k: &usize| categories.contains(&intake.inputs[*k].name);
@@ -155,7 +155,7 @@ fn of_intake(options: ReadOptions, intake: &Intake, named: bool) -> ReadOptions 
     }
 }
 
-/// How a table of new rows is read for a model.
+/// Returns the options for reading a table of new rows for a model.
 pub fn options_for(model: &Model, options: ReadOptions) -> ReadOptions {
     let Columns { names, ignored, intake, .. } = &model.parts().columns;
     let options = ReadOptions { ignore: ignored.clone(), ..options };
@@ -165,7 +165,7 @@ pub fn options_for(model: &Model, options: ReadOptions) -> ReadOptions {
     }
 }
 
-/// An error about a cell, with the flags that help.
+/// Adds the flags that help to an error about a cell.
 pub fn with_advice(error: Error) -> Failure {
     let advice = match &error {
         Error::UnknownCategory { .. } => {
@@ -215,13 +215,13 @@ impl Raw {
         self.texts.truncate(self.rows * wide);
     }
 
-    /// How many cells of each input are empty.
+    /// Counts the empty cells of each input.
     fn empty_cells(&self) -> Vec<usize> {
         let of = |input| (0..self.rows).filter(|&row| self.cell(row, input).is_empty()).count();
         (0..self.inputs.len()).map(of).collect()
     }
 
-    /// What is said where empty cells are refused.
+    /// The message for empty cells when `--missing refuse` holds.
     fn refusal(&self, empty: &[usize], first: Option<&str>) -> String {
         let gappy: Vec<(&Input, &usize)> = self.inputs.iter().zip(empty).filter(|(_, count)| **count > 0).collect();
         let (count, cells) = (empty.iter().sum::<usize>(), self.rows * self.inputs.len());
@@ -241,7 +241,7 @@ impl Raw {
         )
     }
 
-    /// Leaves out rows with empty cells, where the user wants it so; returns what to say of them.
+    /// Leaves out rows with empty cells if `missing` says so; returns the note about them.
     fn leave_out_gaps(&mut self, missing: Missing, count: usize, cells: usize) -> Result<String, Failure> {
         if missing != Missing::Drop {
             let share = 100.0 * count as f64 / cells as f64;
@@ -258,7 +258,7 @@ impl Raw {
         Ok(format!("{} of {before} rows have empty cells and are left out", before - self.rows))
     }
 
-    /// Takes a column of numbers out of the inputs.
+    /// Removes the weight column from the inputs and returns it.
     fn take_weights(&mut self, name: &str) -> Result<Vec<f64>, Failure> {
         let is_it = |input: &Input| input.name == name && matches!(input.place, Within::Numbers(_));
         let found = self.inputs.iter().position(is_it).filter(|_| self.inputs.len() > 1);
@@ -281,14 +281,14 @@ impl Raw {
         Ok(taken)
     }
 
-    /// Refuses rows that are not in the order of time, as far as times can be compared.
+    /// Rejects rows that are not sorted by time, as far as times can be compared.
     fn check_time(&self, column: usize, name: &str) -> Result<(), Failure> {
         let times: Vec<&str> = (0..self.rows).map(|row| self.text(row, column).trim()).collect();
         let numbers: Option<Vec<f64>> = times.iter().map(|time| time.parse().ok()).collect();
         let dated = |time: &&str| time.len() >= 10 && time.is_char_boundary(5) && time.as_bytes()[4] == b'-';
         let back = match numbers {
             Some(numbers) => numbers.windows(2).position(|pair| pair[1] < pair[0]),
-            // As ISO 8601 writes them, dates are in the order of their letters.
+            // ISO 8601 dates sort as text.
             None if times.iter().all(dated) => times.windows(2).position(|pair| pair[1] < pair[0]),
             None => None,
         };
@@ -351,11 +351,11 @@ impl Raw {
     }
 }
 
-/// Notes on columns that are constant, or nearly.
-fn steady(table: &Table, intake: Option<&Intake>) -> Vec<String> {
+/// Returns notes on columns that are constant or nearly constant.
+fn constant_columns(table: &Table, intake: Option<&Intake>) -> Vec<String> {
     let Ok(points) = Points::new(table.columns, &table.values[..]) else { return Vec::new() };
     let name = |k: usize| table.names.as_ref().map_or_else(|| k.to_string(), |names| names[k].clone());
-    // A rare category is no mistake.
+    // A rare category is not suspicious.
     let encoded = |name: &String| intake.is_some_and(|intake| intake.inputs.iter().all(|input| input.name != *name));
     let note = |(column, share): (usize, f64)| {
         let name = name(column);
@@ -367,14 +367,14 @@ fn steady(table: &Table, intake: Option<&Intake>) -> Vec<String> {
             Some(format!("column '{name}' is nearly constant: {:.1}% of the rows have one value", 100.0 * share))
         }
     };
-    points.steady(NEARLY).into_iter().filter_map(note).collect()
+    points.steady(NEARLY_CONSTANT).into_iter().filter_map(note).collect()
 }
 
-/// What a model takes the columns of a table for.
+/// How the columns of a table map to those of a model.
 pub enum Order<'a> {
-    /// Its own, in an order that may be another.
+    /// They are the columns of the model, possibly in another order.
     Columns(&'a Columns),
-    /// What this makes its own of.
+    /// They are the inputs of this intake.
     Intake(&'a Intake),
 }
 
@@ -385,18 +385,18 @@ impl<'a> Order<'a> {
     }
 }
 
-/// Makes the numbers that a model takes from rows of a source.
+/// Converts rows of a source to the columns of a model.
 pub struct Encoder {
     intake: Option<Intake>,
-    /// Where a row has each input …
+    /// Where in a row each input is.
     places: Vec<Within>,
-    /// … of so many numbers and texts.
+    /// Numbers and texts per row.
     widths: (usize, usize),
 }
 
 impl Encoder {
-    /// For the rows of `source`; refuses columns that are missing or not known. Columns of a model without names are
-    /// taken as they come.
+    /// An encoder for the rows of `source`. Missing and unknown columns are an error; if the model has no column names,
+    /// columns are matched by position.
     pub fn new(source: &Source, order: &Order, named: bool) -> skpca::Result<Encoder> {
         let (inputs, widths) = (source.inputs(), source.widths());
         let (own, intake): (Vec<&String>, _) = match order {
@@ -425,31 +425,31 @@ impl Encoder {
         Ok(Encoder { intake, places: own.into_iter().filter_map(found).collect(), widths })
     }
 
-    /// Whether rows are numbers in the order of the model already.
+    /// Whether rows already are numbers in the order of the model.
     fn is_identity(&self) -> bool {
         let in_order = |(k, place): (usize, &Within)| *place == Within::Numbers(k);
         self.intake.is_none() && self.places.len() == self.widths.0 && self.places.iter().enumerate().all(in_order)
     }
 
-    /// The share of a row's cells that each filled one is; nothing where none are filled.
+    /// The share that one filled cell is of a row's cells; `None` if the model does not fill cells.
     pub fn filled_share(&self) -> Option<f64> {
         let intake = self.intake.as_ref().filter(|intake| intake.missing == Missing::Median)?;
         Some(1.0 / intake.inputs.len() as f64)
     }
 
-    /// Whether rows with such an error are left out of new tables as they were of the training rows.
-    pub fn passes_over(&self, error: &Error) -> bool {
+    /// Whether rows with this error are left out, as they were left out of the training rows.
+    pub fn skips(&self, error: &Error) -> bool {
         let drops = self.intake.as_ref().is_some_and(|intake| intake.missing == Missing::Drop);
         drops && matches!(error, Error::EmptyCell { .. })
     }
 
-    /// Rows in a block.
+    /// Number of rows in a block.
     pub fn rows(&self, block: &Block) -> usize {
         block.values.len() / self.widths.0
     }
 
-    /// Appends the numbers of a row of a block, and counts the cells that were filled; `number` is the row's in the
-    /// table.
+    /// Appends the values of a row of a block and returns how many cells were filled; `number` is the number of the row
+    /// in the table.
     pub fn row(&self, block: &Block, row: usize, number: usize, out: &mut Vec<f64>) -> skpca::Result<usize> {
         let (width, wide) = self.widths;
         let cell = |k: usize| match self.places[k] {
@@ -466,7 +466,7 @@ impl Encoder {
         Ok(0)
     }
 
-    /// The numbers of all rows of a block, where none can be refused.
+    /// The values of all rows of a block, if no row can fail.
     pub fn arranged<'b>(&self, block: &'b Block) -> Option<Cow<'b, [f64]>> {
         if self.is_identity() {
             return Some(Cow::Borrowed(&block.values));
@@ -480,12 +480,12 @@ impl Encoder {
     }
 }
 
-/// What a model's table says of the time, where a calibration may use it.
-pub fn row_order(asked: RowOrder, time: Option<&String>) -> RowOrder {
-    if asked == RowOrder::Auto && time.is_some() { RowOrder::Time } else { asked }
+/// Returns the row order for the calibration: a time column means that rows are in time order.
+pub fn row_order(given: RowOrder, time: Option<&String>) -> RowOrder {
+    if given == RowOrder::Auto && time.is_some() { RowOrder::Time } else { given }
 }
 
-/// Refuses a table without rows.
+/// The error for a table without rows.
 pub fn no_rows(data: &str) -> Failure {
     let file = if data == "-" { "stdin".to_string() } else { data.to_string() };
     TableError::NoRows { file }.into()

@@ -1,4 +1,4 @@
-//! `skpca loadings`: sparse principal components that can be read, of a table or of a covariance matrix.
+//! `skpca loadings`: sparse principal components of a table or of a covariance matrix.
 
 use std::io::Write;
 use std::path::Path;
@@ -13,7 +13,7 @@ use crate::intake::{self, Training};
 use crate::outputs::Outputs;
 use crate::progress::Bar;
 use crate::table::{self, Table};
-use crate::terminal::{Screen, aligned, complain};
+use crate::terminal::{Screen, aligned, print_stderr};
 use crate::use_threads;
 
 /// Decimals of a loading.
@@ -28,7 +28,7 @@ pub fn method() -> Spec {
 pub fn run(arguments: &LoadingsArguments, quiet: bool) -> Result<(), Failure> {
     let target = arguments.support.map(Target::Support).or(arguments.fidelity.map(Target::Fidelity));
     let method = arguments.method.clone().unwrap_or_else(method);
-    let asked = Fit {
+    let request = Fit {
         kernel: skpca::method::entry(&method)?.kernel(),
         method,
         target,
@@ -39,7 +39,7 @@ pub fn run(arguments: &LoadingsArguments, quiet: bool) -> Result<(), Failure> {
         ..Fit::default()
     };
     use_threads(arguments.table.threads)?;
-    asked.check()?;
+    request.check()?;
     let output = arguments.output.as_deref();
     table::check_target(output)?;
     if let Some(output) = output {
@@ -50,16 +50,16 @@ pub fn run(arguments: &LoadingsArguments, quiet: bool) -> Result<(), Failure> {
     let points = Points::new(columns, values)?;
     let bar = Bar::new(quiet);
     let found = if arguments.covariance {
-        asked.loadings_of_covariance(&points, &bar)?
+        request.loadings_of_covariance(&points, &bar)?
     } else {
-        asked.loadings(&points, &bar)?
+        request.loadings(&points, &bar)?
     };
     let names = names.unwrap_or_else(|| (0..columns).map(|j| j.to_string()).collect());
     for note in notes.iter().chain(&found.report.notes) {
-        complain(&format!("note: {note}"));
+        print_stderr(&format!("note: {note}"));
     }
     if !found.report.converged {
-        complain("warning: the loadings did not settle; more alternations or a larger tolerance may help");
+        print_stderr("warning: the loadings did not converge; more alternations or a larger tolerance may help");
     }
     if output.is_some() {
         let rows: Vec<f64> = found.vectors.col_iter().flat_map(|v| v.iter().copied().collect::<Vec<_>>()).collect();
@@ -100,7 +100,7 @@ fn to_json(found: &Loadings, names: &[String]) -> Value {
     })
 }
 
-/// A line for each column that any component looks at, then what the components hold.
+/// Prints a line for each column with a non-zero loading, then the counts and variances of the components.
 fn print(screen: &mut Screen, found: &Loadings, names: &[String]) -> Result<(), Failure> {
     let q = found.vectors.ncols();
     let row = |name: &str, cell: &dyn Fn(usize) -> String| {

@@ -1,7 +1,7 @@
-//! The `skpca` program: files, flags, progress and tables around the library.
+//! The `skpca` program: command line, tables, files and progress around the library.
 
 #![forbid(unsafe_code)]
-// A reader that has gone is no reason to panic.
+// `println!` panics when the reader has closed the pipe.
 #![warn(clippy::print_stdout, clippy::print_stderr)]
 
 mod apply;
@@ -39,21 +39,21 @@ use failure::Failure;
 fn main() -> ExitCode {
     let outcome = match Arguments::try_parse() {
         Ok(arguments) => run(arguments),
-        Err(answer) => return tell(&answer),
+        Err(answer) => return print_clap(&answer),
     };
     match outcome {
         Ok(()) => ExitCode::SUCCESS,
         Err(failure) => {
             if !matches!(failure, Failure::BrokenPipe) {
-                terminal::complain(&format!("error: {failure}"));
+                terminal::print_stderr(&format!("error: {failure}"));
             }
             ExitCode::from(failure.code())
         }
     }
 }
 
-/// Shows the help that was asked for, or what is wrong with the call.
-fn tell(answer: &clap::Error) -> ExitCode {
+/// Prints what clap returns instead of arguments: the requested help or version, or what is wrong with the call.
+fn print_clap(answer: &clap::Error) -> ExitCode {
     let code = u8::try_from(answer.exit_code()).unwrap_or(2);
     match answer.print() {
         Err(error) if !answer.use_stderr() => ExitCode::from(Failure::from(error).code()),
@@ -81,15 +81,15 @@ fn run(Arguments { quiet, command }: Arguments) -> Result<(), Failure> {
     }
 }
 
-/// Sets the number of threads for everything that follows: those asked for, as many as `OMP_NUM_THREADS` allows, or one
-/// per core.
+/// Sets the number of threads of the global pool: `threads` if given, else that of `OMP_NUM_THREADS`, else one per
+/// core.
 fn use_threads(threads: Option<u16>) -> Result<(), Failure> {
     let threads = threads.or_else(|| first_number(&std::env::var("OMP_NUM_THREADS").ok()?));
     let builder = rayon::ThreadPoolBuilder::new().num_threads(threads.map_or(0, usize::from));
     builder.build_global().map_err(|error| Failure::Run(format!("no threads: {error}")))
 }
 
-/// OpenMP's variable may be a list, one number per level of nesting.
+/// Returns the first number of OpenMP's variable, which may be a list with one number per nesting level.
 fn first_number(list: &str) -> Option<u16> {
     list.split(',').next()?.trim().parse().ok().filter(|number| (1..=1024).contains(number))
 }

@@ -1,4 +1,4 @@
-//! `skpca completions` and `skpca man`: what shells and `man` know of the flags, generated from them.
+//! `skpca completions` and `skpca man`: shell completions and manual pages, generated from the command-line arguments.
 
 use std::io::Write;
 use std::path::Path;
@@ -33,7 +33,7 @@ pub fn pages(directory: Option<&Path>) -> Result<(), Failure> {
     pages.iter().try_for_each(|(file, text)| outputs::write(file, text))
 }
 
-/// The pages of a command and of those below it, by their file names.
+/// Renders the pages of a command and of its subcommands, with their file names.
 fn render(command: &Command, pages: &mut Vec<(String, Vec<u8>)>) -> std::io::Result<()> {
     command.get_subcommands().try_for_each(|below| render(below, pages))?;
     let page = Man::new(command.clone());

@@ -1,11 +1,11 @@
-//! How much memory a fit may take, and what to say when it would take too much.
+//! How much memory a fit may take.
 
 pub use skpca_files::memory::available;
 
-/// What takes less is not worth looking up what is free.
-const WORTH_LOOKING: usize = 1 << 20;
+/// Below this many bytes the free memory is not looked up.
+const UNCHECKED: usize = 1 << 20;
 
-/// Reads `8GB`, `512MB`, `1000000`.
+/// Parses `8GB`, `512MB`, `1000000`.
 pub fn parse(text: &str) -> Result<usize, String> {
     let upper = text.trim().to_ascii_uppercase();
     let digits = upper.trim_end_matches(char::is_alphabetic);
@@ -32,9 +32,10 @@ pub fn text(bytes: usize) -> String {
     }
 }
 
-/// Refuses what cannot fit; `advice` says what would. The system would end the process, and say less.
+/// Rejects an allocation larger than the free memory, with `advice`; otherwise the system might kill the process
+/// without a message.
 pub fn check(what: &str, needed: usize, advice: &str) -> Result<(), String> {
-    if needed <= WORTH_LOOKING {
+    if needed <= UNCHECKED {
         return Ok(());
     }
     match available() {
@@ -45,21 +46,22 @@ pub fn check(what: &str, needed: usize, advice: &str) -> Result<(), String> {
     }
 }
 
-/// How much a fit may take, and who says so.
+/// How much memory a fit may take.
 #[derive(Clone, Copy)]
 pub struct Allowed {
     pub bytes: usize,
-    pub said: &'static str,
+    /// Where the limit comes from, for messages: "allowed" or "free for it".
+    pub wording: &'static str,
 }
 
 impl Allowed {
-    /// What the user allows, or a share of what is free.
+    /// The bytes that the user allows, or by default a share of the free memory.
     pub fn new(given: Option<usize>) -> Allowed {
         match given {
-            Some(bytes) => Allowed { bytes, said: "allowed" },
+            Some(bytes) => Allowed { bytes, wording: "allowed" },
             None => {
                 let free = skpca_files::memory::share();
-                Allowed { bytes: free, said: "free for it" }
+                Allowed { bytes: free, wording: "free for it" }
             }
         }
     }

@@ -1,4 +1,4 @@
-//! Model files in and out. Of whatever a path leads to, no more is read than a model can have.
+//! Reads and writes model files. No more is read than the length of the file, or a fixed limit for pipes and devices.
 
 use std::fs::File;
 use std::io::{BufReader, ErrorKind, Read};
@@ -10,9 +10,9 @@ use crate::failure::Failure;
 use crate::memory;
 use crate::outputs::failed;
 
-/// What a pipe or device may bring; a file tells how large it is.
+/// Maximum number of bytes read from a pipe or device, whose length is unknown.
 const PIPE_LIMIT: u64 = 1 << 30;
-/// The bytes, and the numbers and names made of them.
+/// Memory needed to read a model, as a multiple of its bytes: the bytes, and the numbers and names parsed from them.
 const COPIES: u64 = 3;
 
 pub fn read(path: &Path) -> Result<Model, Failure> {

@@ -1,10 +1,10 @@
-//! `skpca monitor`: a model and rows in time order in, a page for the control room out.
+//! `skpca monitor`: scores rows in time order and draws a process-monitoring page.
 //!
 //! ```text
 //! rows ── a block ──► score, T², p-value ──► columns of the charts, runs of alarms ──► next block … page
 //! ```
 //!
-//! However many rows there are, no more than a block of them and the charts are ever in memory.
+//! Memory is limited to one block of rows and the charts, for any number of rows.
 
 mod limit;
 pub mod runs;
@@ -25,26 +25,27 @@ use crate::{model_file, page, use_threads};
 use runs::{AlarmRun, Runs};
 use series::{Reading, Series};
 
-/// A threshold is one if it is more than rounding, as a share of the variance.
+/// A threshold below this share of the variance is rounding error, not a limit.
 const ROUNDING: f64 = 1e-12;
 
-/// What was seen, for the page.
+/// What the page shows.
 pub struct Monitored {
     pub data: String,
     pub model_name: String,
     pub model: Model,
-    /// What rows are called by, if not by their numbers.
+    /// The column that labels the rows; by default, row numbers do.
     pub time: Option<String>,
     pub series: Series,
-    /// The runs that are worth a line, and what is known of all.
+    /// The runs that are listed.
     pub kept: Vec<AlarmRun>,
+    /// Totals over all runs.
     pub runs: Runs,
     pub t2_limit: Option<f64>,
-    pub passed_over: usize,
+    pub skipped: usize,
 }
 
 impl Monitored {
-    /// The share of rows above the threshold that the fit has promised.
+    /// The share of rows above the threshold that the fit promised.
     pub fn promised(&self) -> f64 {
         promised(&self.model)
     }
@@ -60,7 +61,7 @@ impl Monitored {
 }
 
 fn promised(model: &Model) -> f64 {
-    // Without the digits that 1 − 0.95 has too many of.
+    // Rounded, since 1 − 0.95 is not exactly 0.05.
     (1e10 * (1.0 - model.parts().scores.quantile)).round() / 1e10
 }
 
@@ -78,19 +79,23 @@ pub fn run(arguments: &MonitorArguments, quiet: bool) -> Result<(), Failure> {
     let time = arguments.time.as_ref().map(|time| TimeColumn::find(time, &source));
     let t2_limit = if apply::has_t2(&model) { limit::of_t2(&model, promised(&model)) } else { None };
     let run = Run::new(model, Answer::ScoreAndT2, &source, &arguments.table, quiet)?;
-    let mut watch =
-        Watch { run: run.skipping(arguments.skip_bad), time, series: Series::new(t2_limit), runs: Runs::default() };
+    let mut monitoring = Monitoring {
+        run: run.skipping(arguments.skip_bad),
+        time,
+        series: Series::new(t2_limit),
+        runs: Runs::default(),
+    };
     while let Some(block) = source.next()? {
-        watch.block(block)?;
+        monitoring.block(block)?;
     }
-    watch.run.end()?;
-    let Watch { run, series, mut runs, .. } = watch;
+    monitoring.run.end()?;
+    let Monitoring { run, series, mut runs, .. } = monitoring;
     let monitored = Monitored {
         data: arguments.table.data.clone(),
         model_name: arguments.model.display().to_string(),
         time: arguments.time.clone(),
         kept: runs.end(),
-        passed_over: run.passed_over,
+        skipped: run.skipped,
         model: run.model,
         series,
         runs,
@@ -102,7 +107,7 @@ pub fn run(arguments: &MonitorArguments, quiet: bool) -> Result<(), Failure> {
     Ok(screen.line(&format!("drawn        {}", arguments.output.display()))?)
 }
 
-/// The page is HTML, and replaces nothing that is read.
+/// Rejects an output that is not named .html or would replace an input.
 fn check_output(arguments: &MonitorArguments) -> Result<(), Failure> {
     let output = &arguments.output;
     let extension = output.extension().map(|end| end.to_ascii_lowercase());
@@ -113,18 +118,18 @@ fn check_output(arguments: &MonitorArguments) -> Result<(), Failure> {
     Outputs::apart_from([Path::new(&arguments.table.data), &arguments.model]).check(output)
 }
 
-/// Refuses a model that every row fits.
+/// Rejects a model whose scores are all zero up to rounding.
 fn check_limit(path: &Path, model: &Model) -> Result<(), Failure> {
     let parts = model.parts();
     if parts.scores.threshold > ROUNDING * parts.total_variance {
         return Ok(());
     }
-    let why = "has no limit: its components hold all that rows vary by, so that scores are rounding errors; fit it with \
+    let why = "has no limit: its components capture all variance of the rows, so that scores are rounding errors; fit it with \
                fewer components (-q) or with --novelty";
     Err(Failure::Call(format!("{} {why}", path.display())))
 }
 
-/// The table, with the column of time as text unless the model reads it.
+/// Opens the table, with the time column as text unless it is an input of the model.
 fn open(arguments: &MonitorArguments, model: &Model) -> Result<Source, TableError> {
     let mut read = apply::options(&arguments.table, arguments.skip_bad, model);
     if let Some(time) = &arguments.time {
@@ -137,11 +142,12 @@ fn open(arguments: &MonitorArguments, model: &Model) -> Result<Source, TableErro
     Source::open(&arguments.table.data, &read)
 }
 
-/// Where in a block the text of the column of time is, or its number.
+/// Where in a block the time column is.
 struct TimeColumn {
+    /// Whether it is among the texts; otherwise it is among the numbers.
     text: bool,
     place: usize,
-    /// Columns of the same kind.
+    /// Number of columns of the same kind.
     width: usize,
 }
 
@@ -161,15 +167,15 @@ impl TimeColumn {
     }
 }
 
-/// What is seen, row by row.
-struct Watch<'a> {
+/// The state of monitoring a table.
+struct Monitoring<'a> {
     run: Run<'a>,
     time: Option<TimeColumn>,
     series: Series,
     runs: Runs,
 }
 
-impl Watch<'_> {
+impl Monitoring<'_> {
     fn block(&mut self, block: Block) -> Result<(), Failure> {
         let Some((rows, results)) = self.run.answers(block)? else { return Ok(()) };
         let model = &self.run.model;

@@ -1,4 +1,5 @@
-//! Where results may go: never onto what was read, and onto files whose names we chose only if we made them.
+//! Which files may be written: never an input, and a file whose name the user did not choose only if this program made
+//! it.
 
 use std::fs::File;
 use std::io::{Read, Write};
@@ -7,24 +8,23 @@ use std::path::{Path, PathBuf};
 use crate::failure::Failure;
 use crate::{model_file, table};
 
-/// Of a file that may be ours, at most this much is looked at.
-const LOOKED_AT: u64 = 64 << 20;
+/// Number of bytes at the start of a file that are searched to recognise it.
+const HEAD: u64 = 64 << 20;
 
-/// What was read, and must survive.
+/// The inputs of a run, which no output may replace.
 pub struct Outputs {
-    /// Without links.
+    /// Canonical paths.
     inputs: Vec<PathBuf>,
 }
 
 impl Outputs {
-    /// Outputs of a run that reads these files; `-` is standard input.
+    /// For a run that reads these files; `-` is standard input.
     pub fn apart_from<'a>(inputs: impl IntoIterator<Item = &'a Path>) -> Outputs {
         let real = |path: &Path| if path == Path::new("-") { Path::new("/dev/stdin") } else { path }.canonicalize();
         Outputs { inputs: inputs.into_iter().filter_map(|path| real(path).ok()).collect() }
     }
 
-    /// Refuses an output that cannot be written or would replace what is read: better known before the fit than after
-    /// it.
+    /// Rejects, before the fit, an output that cannot be written or would replace an input.
     pub fn check(&self, path: &Path) -> Result<(), Failure> {
         if path.canonicalize().is_ok_and(|real| self.inputs.contains(&real)) {
             return Err(Failure::Call(format!("{}: the output would replace the input", path.display())));
@@ -32,7 +32,7 @@ impl Outputs {
         skpca_files::check(path).map_err(|error| failed(path, &error))
     }
 
-    /// The same for a file whose name the user did not give: one that is there already must be `ours`.
+    /// The same for a file whose name the user did not give: a file that exists already must be one of `ours`.
     pub fn check_own(&self, path: &Path, ours: Ours) -> Result<(), Failure> {
         self.check(path)?;
         if path.exists() && !ours.recognises(path) {
@@ -43,7 +43,7 @@ impl Outputs {
     }
 }
 
-/// Files that a run may replace without being told to.
+/// Files that a run may replace although the user did not name them.
 #[derive(Clone, Copy)]
 pub enum Ours<'a> {
     Model,
@@ -56,7 +56,7 @@ pub enum Ours<'a> {
 }
 
 impl Ours<'_> {
-    /// Whether the file is one of these.
+    /// Whether the file is of this kind.
     fn recognises(self, path: &Path) -> bool {
         match self {
             Ours::Model => model_file::read(path).is_ok(),
@@ -73,16 +73,16 @@ impl Ours<'_> {
 
 fn head(path: &Path) -> Option<String> {
     let mut bytes = Vec::new();
-    File::open(path).ok()?.take(LOOKED_AT).read_to_end(&mut bytes).ok()?;
+    File::open(path).ok()?.take(HEAD).read_to_end(&mut bytes).ok()?;
     Some(String::from_utf8_lossy(&bytes).into_owned())
 }
 
-/// Writes a file: whole, or not at all.
+/// Writes a file completely or not at all.
 pub fn write(path: &Path, contents: &[u8]) -> Result<(), Failure> {
     skpca_files::write(path, |to| to.write_all(contents)).map_err(|error| failed(path, &error))
 }
 
-/// Makes a directory that files will go into.
+/// Creates a directory for output files.
 pub fn make_directory(directory: &Path) -> Result<(), Failure> {
     match directory.to_str() {
         None => Err(Failure::Run(format!("{}: expected a name in UTF-8", directory.display()))),
@@ -90,7 +90,7 @@ pub fn make_directory(directory: &Path) -> Result<(), Failure> {
     }
 }
 
-/// What went wrong with a file, by its name.
+/// A failure with the name of the file in front.
 pub fn failed(path: &Path, error: &dyn std::fmt::Display) -> Failure {
     Failure::Run(format!("{}: {error}", path.display()))
 }

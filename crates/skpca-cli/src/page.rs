@@ -1,4 +1,4 @@
-//! The report page: one HTML file with its pictures, style and script in it.
+//! The report page: a single HTML file that includes its plots, style and script.
 
 mod contour;
 mod monitor;
@@ -26,7 +26,7 @@ pub fn write(path: &Path, page: &str) -> Result<(), Failure> {
     outputs::write(path, page.as_bytes())
 }
 
-/// One section a comparison.
+/// The page of `skpca compare`, with one section per comparison.
 pub fn of_comparisons(comparisons: &[&Comparison]) -> Result<String, Failure> {
     let sections = comparisons.iter().enumerate().map(|(i, comparison)| section(comparison, i));
     let sections: String = sections.collect::<Result<_, _>>()?;
@@ -34,7 +34,7 @@ pub fn of_comparisons(comparisons: &[&Comparison]) -> Result<String, Failure> {
     Ok(page(&format!("Sparse kernel PCA of {}", names.join(" and ")), &sections))
 }
 
-/// What a model file holds.
+/// The page of `skpca inspect`.
 pub fn of_model(name: &str, model: &Model) -> Result<String, Failure> {
     let body = format!("<section><h2>{}</h2>{}</section>", escaped(name), model_part(model, None, "m")?);
     Ok(page(&format!("Sparse kernel PCA: {name}"), &body))
@@ -81,7 +81,7 @@ fn section(comparison: &Comparison, i: usize) -> Result<String, Failure> {
         let names = plots::series(&comparison.cells);
         plots::frontier(comparison).figure(&format!("s{i}-frontier")) + &quality + &legend(&names, Marks::Methods)
     };
-    // Nothing that a browser could take for a tag; inside strings, where alone it occurs, the escape means the same.
+    // Escape `<`, so that no text looks like a tag. It occurs in JSON strings only, where the escape is equivalent.
     let json = comparison.json().to_string().replace('<', "\\u003c");
     Ok(format!(
         "<section><h2>{}</h2>\n<p>{about}</p>\n{advice}\n{}\n<div class=\"frontier\">{frontier}</div>\n{}\n{}\n{model}\n\
@@ -93,16 +93,16 @@ fn section(comparison: &Comparison, i: usize) -> Result<String, Failure> {
     ))
 }
 
-/// What marks stand for.
+/// What the marks of a plot represent.
 #[derive(Clone, Copy, PartialEq)]
 enum Marks {
-    /// A method each, with a line through its sizes.
+    /// Methods, with a line through their sizes.
     Methods,
-    /// A class each, and rings around the support.
+    /// Classes, with rings around the support.
     Classes,
 }
 
-/// Which shape and colour is which name; with lines, which dashes too; and what outlines and other lines mean.
+/// The legend: shape, colour and dashes of each name, and the meaning of outlines and other lines.
 fn legend(names: &[String], marks: Marks) -> String {
     let item = |(k, name): (usize, &String)| {
         let line = if marks == Marks::Methods {
@@ -114,7 +114,8 @@ fn legend(names: &[String], marks: Marks) -> String {
         legend_item(&format!("{line}{mark}"), name)
     };
     let items: String = names.iter().enumerate().map(item).collect();
-    let again = if names.len() > svg::DIFFERENT { "<li>(marks repeat; each tells its class)</li>" } else { "" };
+    let again =
+        if names.len() > svg::DIFFERENT { "<li>(marks repeat; point at one to see its class)</li>" } else { "" };
     let own = match marks {
         Marks::Methods => [
             legend_item(
@@ -122,7 +123,7 @@ fn legend(names: &[String], marks: Marks) -> String {
                 "outlined: the recommended model",
             ),
             legend_item("<path class=\"line ceiling\" d=\"M-16 0H16\"/>", "exact kernel PCA"),
-            legend_item("<path class=\"line asked\" d=\"M-16 0H16\"/>", "the fidelity asked for"),
+            legend_item("<path class=\"line asked\" d=\"M-16 0H16\"/>", "the requested fidelity"),
         ]
         .concat(),
         Marks::Classes => {
@@ -139,7 +140,7 @@ fn legend_item(drawn: &str, name: &str) -> String {
     )
 }
 
-/// Every model, a row each; the script sorts it.
+/// The table of all models, which the script sorts.
 fn models(comparison: &Comparison) -> String {
     let columns = report::columns(&comparison.cells);
     let heading = |column: &&report::Column| {
@@ -173,7 +174,7 @@ fn models(comparison: &Comparison) -> String {
     )
 }
 
-/// What there is without us, by the same measures.
+/// The table of baselines.
 fn baselines(comparison: &Comparison) -> String {
     if comparison.baselines.is_empty() {
         return String::new();
@@ -191,7 +192,7 @@ fn baselines(comparison: &Comparison) -> String {
     };
     let body: String = rows[1..].iter().zip(&comparison.baselines).map(row).collect();
     format!(
-        "<h3>For comparison</h3>\n<p>The same rows held out, judged without any of our models.</p>\n\
+        "<h3>For comparison</h3>\n<p>Baselines without a kernel PCA model, judged on the same held-out rows.</p>\n\
          <div class=\"wide\"><table class=\"baselines\"><thead><tr><th></th>{headings}<th>what it is</th></tr></thead>\
          <tbody>\n{body}</tbody></table></div>\n"
     )
@@ -212,7 +213,7 @@ fn notes(comparison: &Comparison) -> String {
     if notes.is_empty() { String::new() } else { format!("<h3>Notes</h3>\n<ul>{items}</ul>\n") }
 }
 
-/// A model in numbers and pictures; with rows, also where they lie.
+/// The summary and the plots of a model, including the rows if given.
 fn model_part(model: &Model, rows: Option<&Rows>, id: &str) -> Result<String, Failure> {
     let summary = inspect::summary_lines(model);
     let mut figures = plots::scatter(model, rows)?.figure(&format!("{id}-scatter"));
@@ -230,7 +231,7 @@ fn model_part(model: &Model, rows: Option<&Rows>, id: &str) -> Result<String, Fa
     ))
 }
 
-/// Names and what they mean.
+/// A list of names and descriptions.
 fn definitions(lines: &[(&str, String)]) -> String {
     let line = |(name, text): &(&str, String)| format!("<dt>{}</dt><dd>{}</dd>", escaped(name), escaped(text));
     format!("<dl class=\"summary\">{}</dl>\n", lines.iter().map(line).collect::<String>())

@@ -1,4 +1,4 @@
-//! `skpca path`: what each penalty, or each number of points, gives; a table of the whole path for little more than one
+//! `skpca path`: a table of the fidelity at every penalty or number of points, for little more than the cost of one
 //! fit.
 
 use skpca::method::COMPONENTS;
@@ -10,8 +10,8 @@ use crate::outputs::Outputs;
 use crate::progress::Bar;
 use crate::{intake, table, use_threads};
 
-/// Sizes go up to so many times the number of components.
-const MOST: usize = 3;
+/// Default largest size, as a multiple of the number of components.
+const LARGEST: usize = 3;
 
 pub fn run(arguments: &PathArguments, quiet: bool) -> Result<(), Failure> {
     let fit = arguments.common.fit(arguments.method.clone(), None);
@@ -40,7 +40,7 @@ pub fn run(arguments: &PathArguments, quiet: bool) -> Result<(), Failure> {
     Ok(table::write(arguments.output.as_deref(), &names, rows.len(), &values)?)
 }
 
-/// Names of columns, and the rows under them.
+/// Column names, and the rows.
 type Path = (&'static [&'static str], Vec<Vec<f64>>);
 
 fn penalties(fit: &Fit, points: &Points, shares: &[f64], quiet: bool) -> Result<Path, Failure> {
@@ -57,7 +57,7 @@ fn penalties(fit: &Fit, points: &Points, shares: &[f64], quiet: bool) -> Result<
 }
 
 fn sizes(fit: &Fit, points: &Points, most: Option<usize>, quiet: bool) -> Result<Path, Failure> {
-    let most = most.unwrap_or_else(|| fit.components.unwrap_or(COMPONENTS).saturating_mul(MOST));
+    let most = most.unwrap_or_else(|| fit.components.unwrap_or(COMPONENTS).saturating_mul(LARGEST));
     let path = fit.fidelities(points, most, &Bar::new(quiet))?;
     Ok((&["points", "fidelity"], path.into_iter().map(|(m, fidelity)| vec![m as f64, fidelity]).collect()))
 }

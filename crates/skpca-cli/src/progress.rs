@@ -1,4 +1,4 @@
-//! A progress bar on the terminal, and nowhere else.
+//! A progress bar, shown on terminals only.
 
 use std::sync::Mutex;
 use std::time::Duration;
@@ -6,7 +6,7 @@ use std::time::Duration;
 use indicatif::{ProgressBar, ProgressStyle};
 use skpca::Watch;
 
-/// Draws the stages of a fit on standard error if that is a terminal.
+/// Shows the stages of a fit on standard error if that is a terminal.
 pub struct Bar {
     bar: ProgressBar,
     stage: Mutex<String>,
@@ -23,7 +23,7 @@ impl Bar {
         Bar { bar, stage: Mutex::new(String::new()) }
     }
 
-    /// Which of many fits the stages are of.
+    /// Sets the name of the fit that the following stages belong to.
     pub fn of(&self, fit: String) {
         self.bar.set_prefix(fit);
     }

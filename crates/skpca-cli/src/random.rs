@@ -1,21 +1,21 @@
-//! What the program draws random numbers for.
+//! Streams of random numbers, one for each use.
 
 use skpca::Random;
 
-/// Each use has a stream of its own; none of them is one of the library's.
+/// A use of random numbers. Each has its own stream, distinct from those of the library.
 #[derive(Clone, Copy)]
 pub enum Stream {
-    /// Rows that are held out.
+    /// Choosing held-out rows.
     Split = 1,
-    /// Rows that a nearest neighbour is looked for among, and rows that look for one.
+    /// Choosing reference and query rows of the nearest-neighbour classifier.
     Neighbours = 2,
-    /// Rows that are drawn.
+    /// Choosing rows to plot.
     Plots = 3,
-    /// Rows that are fitted, of a table of more.
+    /// Choosing the rows of `--sample`.
     SampledRows = 4,
 }
 
-/// The stream of `seed` for one use.
+/// Returns the stream of `seed` for one use.
 pub fn random(seed: u64, stream: Stream) -> Random {
     Random::numbered(seed, stream as u32)
 }

@@ -1,4 +1,4 @@
-//! `skpca methods`, `skpca kernels` and the help of `skpca fit`: all that the registries know, in words.
+//! `skpca methods`, `skpca kernels` and the help of `skpca fit`: the registries as text.
 
 use skpca::kernel::{self, KERNELS};
 use skpca::method::{self, METHODS};
@@ -7,7 +7,7 @@ use skpca::{Domain, Parameter, Spec};
 use crate::failure::Failure;
 use crate::terminal::Screen;
 
-/// Columns of a help text.
+/// Line width of the help text.
 const WIDTH: usize = 98;
 const INDENT: usize = 15;
 
@@ -44,7 +44,7 @@ fn all_about(name: &str, summary: &str, source: Option<&str>, parameters: &str) 
     format!("{}{source}\n{parameters}", explained(name, summary))
 }
 
-/// Methods, kernels and their parameters.
+/// Describes all methods, kernels and their parameters.
 pub fn help() -> String {
     let methods: String = METHODS.iter().map(|entry| explained(entry.name, &entry.about())).collect();
     let kernels: String = KERNELS.iter().map(|entry| explained(entry.name, &entry.about())).collect();
@@ -62,10 +62,10 @@ pub fn help() -> String {
     )
 }
 
-/// A parameter, and those that have it.
+/// A parameter, and the methods or kernels that have it.
 type Owned = (&'static Parameter, Vec<&'static str>);
 
-/// Parameters that are the same for several, once.
+/// Groups equal parameters of several methods or kernels.
 fn grouped(all: impl Iterator<Item = (&'static Parameter, &'static str)>) -> impl Iterator<Item = Owned> {
     let mut groups: Vec<Owned> = Vec::new();
     for (parameter, owner) in all {
@@ -89,7 +89,7 @@ fn listed(parameters: impl Iterator<Item = Owned>) -> String {
     parameters.map(line).collect()
 }
 
-/// A name and what is to be said of it, which stays right of the name.
+/// Formats a name and its description, wrapped to the right of the name.
 fn explained(name: &str, about: &str) -> String {
     let mut text = format!("  {name:<12} ");
     let mut column = text.chars().count();

@@ -1,4 +1,4 @@
-//! The rows of a fit: in memory, or where they do not fit, in a file.
+//! The rows of a fit: in memory, or in a file if they do not fit.
 //!
 //! ```text
 //! tables ── blocks ──► memory ── full? ──► temporary file, read in passes
@@ -20,32 +20,32 @@ use crate::memory::Allowed;
 use crate::random::{Stream, random};
 use crate::table::{self, Block, Layout, ReadOptions, Tables};
 
-/// What tables are read for.
+/// What tables are read for, and what limits the reading.
 pub struct Purpose<'a> {
     pub fit: &'a Fit,
     pub intake: &'a IntakeArguments,
     pub allowed: Allowed,
     /// The value of the label that rows must have.
     pub normal: Option<&'a str>,
-    /// The column that says how much rows count.
+    /// The column of weights.
     pub weight: Option<&'a str>,
-    /// How many rows are drawn, if not all are wanted.
+    /// Number of rows to draw at random; by default all rows are read.
     pub sample: Option<usize>,
-    /// Whether columns of text are of use: labels, categories or times.
+    /// Whether text columns are needed: labels, categories or times.
     pub texts: bool,
-    /// Whether the model is to learn on: its beginning looks at all rows once more, scaled.
+    /// Whether the model must be updatable, which takes another pass over all rows, scaled.
     pub updatable: bool,
-    /// Whether rows are of use in memory only.
-    pub held: bool,
-    /// Where a temporary file may be.
+    /// Whether the fit needs its rows in memory.
+    pub in_memory_only: bool,
+    /// The directory for a temporary file.
     pub directory: PathBuf,
 }
 
 /// The rows of one or more tables.
 pub enum Rows {
-    Held {
+    InMemory {
         training: Training,
-        /// How many rows there were, if these are a sample.
+        /// Number of rows that these were drawn from, if they are a sample.
         of: Option<usize>,
     },
     /// Rows that are read from a file when they are needed.
@@ -53,7 +53,7 @@ pub enum Rows {
 }
 
 impl Rows {
-    /// Reads tables, and keeps them where there is room.
+    /// Reads tables into memory, or into a temporary file if they do not fit.
     pub fn read(tables: &[&str], options: &ReadOptions, purpose: &Purpose, watch: &dyn Watch) -> Result<Rows, Failure> {
         let mut tables = Tables::open(tables, options)?;
         if let Some(rows) = in_place(&tables, options, purpose)? {
@@ -68,20 +68,20 @@ impl Rows {
     /// Number of rows and columns.
     pub fn shape(&self) -> (usize, usize) {
         match self {
-            Rows::Held { training: Training { table, .. }, .. } => (table.rows, table.columns),
+            Rows::InMemory { training: Training { table, .. }, .. } => (table.rows, table.columns),
             Rows::InFile { rows, .. } => (rows.n(), rows.d()),
         }
     }
 }
 
-/// An array whose rows lie as they are needed, and that would not fit in memory, is read where it is.
+/// Opens a .npy file to be read in place if it is stored row by row and does not fit in memory.
 fn in_place(tables: &Tables, options: &ReadOptions, purpose: &Purpose) -> Result<Option<FileRows>, Failure> {
     let plain = purpose.sample.is_none() && options.label.is_none() && options.drop.is_empty();
     let Some(file) = tables.single().filter(|file| plain && file.to_lowercase().ends_with(".npy")) else {
         return Ok(None);
     };
     let Some((start, shape, element)) = table::lies_by_rows(file) else { return Ok(None) };
-    if purpose.held || purpose.fits(shape.0, shape.1, shape.0.saturating_mul(shape.1))? {
+    if purpose.in_memory_only || purpose.fits(shape.0, shape.1, shape.0.saturating_mul(shape.1))? {
         return Ok(None);
     }
     let rows = FileRows::open(Path::new(file), start, shape, element);
@@ -89,19 +89,19 @@ fn in_place(tables: &Tables, options: &ReadOptions, purpose: &Purpose) -> Result
 }
 
 impl Purpose<'_> {
-    /// Whether rows can be in memory: a vector with this capacity beside what the fit takes.
+    /// Whether a vector of rows with this capacity fits in memory together with the fit.
     fn fits(&self, rows: usize, columns: usize, capacity: usize) -> Result<bool, Failure> {
         Ok(self.in_memory(rows.max(1), columns, capacity)? <= self.allowed.bytes)
     }
 
-    /// Bytes of a fit, of its rows in a vector with this capacity, and of what else is kept of every row.
+    /// Bytes of a fit, of its rows in a vector with this capacity, and of everything else stored per row.
     pub fn in_memory(&self, rows: usize, columns: usize, capacity: usize) -> Result<usize, Failure> {
         let beside = usize::from(self.weight.is_some()) + if self.updatable { columns } else { 0 };
         let numbers = capacity.saturating_add(rows.saturating_mul(beside));
         Ok(self.fit.memory(rows, columns)?.saturating_add(numbers.saturating_mul(size_of::<f64>())))
     }
 
-    /// Leaves rows of other labels out, and texts where nobody looks at them.
+    /// Drops the rows with other labels, and texts that are not needed.
     fn wanted(&self, block: Block, layout: &Layout) -> (Vec<f64>, Vec<String>) {
         let Block { mut values, mut texts, .. } = block;
         let (width, wide) = layout.widths;
@@ -127,7 +127,7 @@ impl Purpose<'_> {
     }
 }
 
-/// All rows, in memory as long as they fit.
+/// Reads all rows, into memory as long as they fit.
 fn all(tables: &mut Tables, purpose: &Purpose, watch: &dyn Watch) -> Result<Rows, Failure> {
     let columns = tables.columns();
     let (mut values, mut texts): (Vec<f64>, Vec<String>) = (Vec::new(), Vec::new());
@@ -135,15 +135,15 @@ fn all(tables: &mut Tables, purpose: &Purpose, watch: &dyn Watch) -> Result<Rows
         watch.at("reading", tables.share());
         let (more, more_texts) = purpose.wanted(block, tables.layout());
         let needed = values.len() + more.len();
-        // Vectors double when they grow.
+        // Vectors double their capacity when they grow.
         let capacity = if needed <= values.capacity() { values.capacity() } else { needed.max(2 * values.capacity()) };
         let file = tables.file();
-        if !purpose.held && !purpose.fits(needed / columns, columns, capacity)? {
+        if !purpose.in_memory_only && !purpose.fits(needed / columns, columns, capacity)? {
             return spool(tables, purpose, [values, more], watch);
         }
         match table::reserve(&mut values, more.len(), &file) {
             Ok(()) => values.extend(more),
-            Err(error) if purpose.held => return Err(error.into()),
+            Err(error) if purpose.in_memory_only => return Err(error.into()),
             Err(_) => return spool(tables, purpose, [values, more], watch),
         }
         table::reserve(&mut texts, more_texts.len(), &file)?;
@@ -156,20 +156,20 @@ fn held(tables: &Tables, purpose: &Purpose, read: (Vec<f64>, Vec<String>), of: O
     if read.0.is_empty() {
         return Err(purpose.none());
     }
-    Ok(Rows::Held { training: intake::learned(tables, read, (purpose.intake, purpose.weight))?, of })
+    Ok(Rows::InMemory { training: intake::learned(tables, read, (purpose.intake, purpose.weight))?, of })
 }
 
-/// Blocks that wait to be written.
+/// Number of blocks that may wait to be written.
 const WAITING: usize = 4;
 
-/// All rows in a temporary file: those that were read, and those to come. One thread reads, another writes.
+/// Writes all rows to a temporary file: those already read, and the rest. One thread reads, another writes.
 fn spool(tables: &mut Tables, purpose: &Purpose, read: [Vec<f64>; 2], watch: &dyn Watch) -> Result<Rows, Failure> {
     intake::check_gaps(tables)?;
     let spool = Spool::begin(&purpose.directory, tables.columns()).map_err(|error| purpose.spooling(error))?;
     let (sender, blocks) = sync_channel(WAITING);
     let written: Result<FileRows, Failure> = thread::scope(|scope| {
         let writer = scope.spawn(|| write(spool, blocks));
-        // A writer that has failed hangs up, and says why at the end.
+        // A writer that fails closes the channel and returns its error when joined.
         let mut ended = read.into_iter().any(|values| sender.send(values).is_err());
         while !ended && let Some(block) = tables.next()? {
             watch.at("reading", tables.share());
@@ -187,7 +187,7 @@ fn write(mut spool: Spool, blocks: Receiver<Vec<f64>>) -> io::Result<FileRows> {
     spool.finish()
 }
 
-/// So many rows, each as likely as any other, in their order (Vitter's algorithm R).
+/// Draws `count` rows uniformly and keeps them in order (reservoir sampling, Vitter's algorithm R).
 fn sample(tables: &mut Tables, purpose: &Purpose, count: usize, watch: &dyn Watch) -> Result<Rows, Failure> {
     let (columns, wide) = (tables.columns(), if purpose.texts { tables.layout().widths.1 } else { 0 });
     let mut random: Random = random(purpose.fit.seed, Stream::SampledRows);

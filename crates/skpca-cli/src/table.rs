@@ -1,8 +1,8 @@
-//! Tables of numbers in and out of files.
+//! Reads and writes tables of numbers.
 //!
-//! This room knows files and their formats; it knows nothing of kernels, models or command-line
-//! flags beyond the names it recommends in messages. What it returns is rectangular and finite:
-//! nobody downstream checks again.
+//! This module knows files and their formats, but nothing of kernels, models or command-line flags except the flag
+//! names that its messages recommend. The tables that it returns are rectangular and finite, so that no caller needs to
+//! check again.
 
 mod columnar;
 mod delimited;
@@ -49,45 +49,45 @@ pub struct Table {
     pub columns: usize,
     /// The features row by row; label and dropped columns are not among them.
     pub values: Vec<f64>,
-    /// The text of the label column as written, if it was asked for and is there; a null is empty
-    /// text.
+    /// The text of the label column as written, if it was requested and exists; a null is an empty text.
     pub label: Option<Vec<String>>,
 }
 
-/// How to read. A column is given by its name, or by its number from 0 if the source has no names.
+/// How to read a table. A column is given by its name, or by its number from 0 if the source has no names.
 #[derive(Debug, Clone)]
 pub struct ReadOptions {
-    /// The first line of a text table holds the names; other formats know by themselves.
+    /// Whether the first line of a text table contains the names; other formats record this themselves.
     pub header: bool,
     /// The column to return as text.
     pub label: Option<String>,
-    /// Columns to leave out, which must be there.
+    /// Columns to leave out, which must exist.
     pub drop: Vec<String>,
-    /// Columns to leave out if they are there.
+    /// Columns to leave out if they exist.
     pub ignore: Vec<String>,
-    /// The columns that are wanted, if they are known: of a source that has them all, others are left out.
+    /// The columns that are wanted, if known. If a source has all of them, its other columns are left out.
     pub wanted: Option<Vec<String>>,
-    /// How many features are expected, if known: tells whether a source without names has the ignored columns.
+    /// The expected number of features, if known. It decides whether a source without names has the ignored columns.
     pub expected: Option<usize>,
     /// Whether the label column may be absent.
     pub label_optional: bool,
-    /// Return every column that is no feature as text, not the label alone.
+    /// Whether every column that is not a feature is returned as text, not only the label.
     pub all: bool,
-    /// Columns to return as text, each of which is one input: categories.
+    /// Categorical columns, which are inputs but returned as text.
     pub categories: Vec<String>,
     /// Which of the inputs of a source without names are categories, counted from 0.
     pub category_numbers: Vec<usize>,
-    /// The column of time, to return as text.
+    /// The time column, which is returned as text.
     pub time: Option<String>,
-    /// Empty cells are NaN, and not an error.
+    /// Whether empty cells become NaN instead of being an error.
     pub gaps: bool,
-    /// What becomes of columns of text or dates.
+    /// What to do with columns of text or dates.
     pub survey: Survey,
-    /// Pass over rows that cannot be used, instead of ending with the first.
+    /// Skip rows that cannot be used, instead of stopping at the first.
     pub skip_bad: bool,
-    /// What stands between the fields of a text table; by default its extension and first line tell.
+    /// The field separator of a text table; by default determined by its extension and first line.
     pub delimiter: Option<u8>,
-    /// The decimal sign of a text table; by default a comma between semicolons, a point elsewhere.
+    /// The decimal separator of a text table; by default a comma if fields are separated by semicolons, a point
+    /// otherwise.
     pub decimal: Option<u8>,
 }
 
@@ -114,18 +114,18 @@ impl Default for ReadOptions {
     }
 }
 
-/// What becomes of columns of text or dates.
+/// What to do with columns of text or dates.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub enum Survey {
-    /// Nobody looks for them: their first cell is an error.
+    /// Do not look for them: their first cell is an error.
     Not,
-    /// They are refused, all in one message.
+    /// Reject them, all in one message.
     Refuse,
-    /// They are left out.
+    /// Leave them out.
     LeaveOut,
 }
 
-/// An input of a source, and where the cells of a row have it.
+/// An input of a source, and where its cell is in a row.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Input {
     /// Its name, or its number from 0.
@@ -133,7 +133,7 @@ pub struct Input {
     pub place: Within,
 }
 
-/// Where a row has a cell.
+/// Where a cell is in a row.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub enum Within {
     /// Among its numbers.
@@ -142,7 +142,7 @@ pub enum Within {
     Texts(usize),
 }
 
-/// What an extension stands for.
+/// The format that an extension stands for.
 #[derive(Debug, Clone, Copy, PartialEq)]
 enum Format {
     Delimited { separator: u8, gzip: bool },
@@ -151,7 +151,7 @@ enum Format {
     Npy,
 }
 
-/// Every extension we read and write.
+/// All supported extensions.
 const FORMATS: &[(&str, Format)] = &[
     (".csv", Format::Delimited { separator: b',', gzip: false }),
     (".csv.gz", Format::Delimited { separator: b',', gzip: true }),
@@ -169,11 +169,11 @@ const FORMATS: &[(&str, Format)] = &[
 /// Some rows of a table, in order.
 #[derive(Debug, Default)]
 pub struct Block {
-    /// The features row by row, finite; with [`ReadOptions::gaps`], NaN where a cell is empty.
+    /// The features row by row, finite; with [`ReadOptions::gaps`], empty cells are NaN.
     pub values: Vec<f64>,
     /// Other columns as text, row by row.
     pub texts: Vec<String>,
-    /// What is wrong with rows that were passed over.
+    /// The errors of rows that were skipped.
     pub bad: Vec<TableError>,
     /// The first empty cell: its line or row, and its column in the source.
     gap: Option<(At, usize)>,
@@ -184,7 +184,7 @@ impl Block {
         self.values.is_empty() && self.bad.is_empty()
     }
 
-    /// Looks for rows that are not finite; `first` is the number of the first row.
+    /// Rejects or skips rows that are not finite; `first` is the number of the first row.
     fn check(&mut self, selection: &Selection, first: usize, skip_bad: bool) -> Result<(), TableError> {
         let (width, wide) = (selection.features.len(), selection.texts.len());
         if self.values.iter().fold(true, |sound, value| sound & value.is_finite()) {
@@ -219,27 +219,27 @@ impl Block {
     }
 }
 
-/// What gives the rows of a file, some at a time.
+/// Reads the rows of a file, block by block.
 trait Blocks {
-    /// The next rows; none at the end.
+    /// Returns the next rows; `None` at the end.
     fn next(&mut self, selection: &Selection) -> Result<Option<Block>, TableError>;
 }
 
-/// A table that is being read, some rows at a time.
+/// A table that is being read, block by block.
 pub struct Source {
     selection: Selection,
     blocks: Box<dyn Blocks>,
-    /// Whether rows come from a pipe, whose writer may wait for an answer to each.
+    /// Whether rows come from a pipe, whose writer may wait for the answer to each row.
     pub live: bool,
-    /// The file once more, whose position is that of the reader, and its length.
+    /// A second handle of the file, which shares the reader's position, and the length of the file.
     whole: Option<(File, u64)>,
 }
 
 impl Source {
-    /// Opens a table; `-` is CSV from standard input, otherwise the extension tells the format.
+    /// Opens a table; `-` is CSV from standard input, otherwise the extension determines the format.
     pub fn open(source: &str, options: &ReadOptions) -> Result<Source, TableError> {
         if source == STANDARD {
-            // Who surveys the columns wants many rows at once.
+            // Surveying the columns requires many rows at once.
             let live = options.survey == Survey::Not && !standard_input_is_file();
             let (selection, reader) = delimited::open("stdin", (io::stdin(), live), b',', options)?;
             return Ok(Source { selection, blocks: Box::new(reader), live, whole: None });
@@ -257,7 +257,7 @@ impl Source {
         Ok(Source { selection, blocks, live, whole })
     }
 
-    /// Names of the feature columns; none if the source has none (`.npy`, no header).
+    /// Names of the feature columns; `None` if the source has no names (`.npy`, no header).
     pub fn names(&self) -> Option<Vec<String>> {
         self.selection.names()
     }
@@ -267,7 +267,7 @@ impl Source {
         self.selection.features.len()
     }
 
-    /// All columns that are returned, in the order of the source. Those without names are x0, x1, …, as elsewhere.
+    /// All columns that are returned, in the order of the source. Columns without names are called x0, x1, …
     pub fn layout(&self) -> Vec<Column> {
         let Selection { columns, features, texts, .. } = &self.selection;
         let mut wanted: Vec<usize> = features.iter().chain(texts).copied().collect();
@@ -280,7 +280,7 @@ impl Source {
         wanted.iter().map(column).collect()
     }
 
-    /// About the share of the file that was read; 0 where nobody knows.
+    /// The approximate share of the file that was read; 0 if unknown.
     pub fn share(&self) -> f64 {
         let share = self.whole.as_ref().and_then(|(file, length)| {
             let mut file: &File = file;
@@ -301,14 +301,14 @@ impl Source {
         all.into_iter().map(|(column, place)| Input { name: columns.name(column), place }).collect()
     }
 
-    /// Where the texts of a row have the label and the time.
+    /// The positions of the label and the time among the texts of a row.
     pub fn label_and_time(&self) -> (Option<usize>, Option<usize>) {
         let Selection { label, time, texts, .. } = &self.selection;
         let place = |column: &Option<usize>| column.and_then(|column| texts.iter().position(|text| *text == column));
         (place(label), place(time))
     }
 
-    /// Numbers, and texts, in a row.
+    /// Numbers and texts per row.
     pub fn widths(&self) -> (usize, usize) {
         (self.columns(), self.selection.texts.len())
     }
@@ -323,12 +323,12 @@ impl Source {
         block.gap.map(|(at, column)| self.selection.place(at, column).to_string())
     }
 
-    /// The next rows; none at the end.
+    /// Returns the next rows; `None` at the end.
     pub fn next(&mut self) -> Result<Option<Block>, TableError> {
         self.blocks.next(&self.selection)
     }
 
-    /// All rows that are left, as one block; none is an error.
+    /// Returns all remaining rows as one block. It is an error if there are none.
     pub fn all(&mut self) -> Result<Block, TableError> {
         let mut all = Block::default();
         while let Some(block) = self.next()? {
@@ -363,13 +363,12 @@ fn standard_input_is_file() -> bool {
     false
 }
 
-/// Reads a table; `-` is CSV from standard input, otherwise the extension tells the format.
+/// Reads a table; `-` is CSV from standard input, otherwise the extension determines the format.
 pub fn read(source: &str, options: &ReadOptions) -> Result<Table, TableError> {
     Source::open(source, options)?.collect()
 }
 
-/// Writes a table, row-major; none or `-` is CSV to standard output, otherwise the extension tells
-/// the format.
+/// Writes a table, row by row; `None` or `-` is CSV to standard output, otherwise the extension determines the format.
 pub fn write(target: Option<&str>, names: &[String], rows: usize, values: &[f64]) -> Result<(), TableError> {
     if rows.checked_mul(names.len()) != Some(values.len()) {
         let message = format!("{} values for {rows} rows x {} columns", values.len(), names.len());
@@ -380,7 +379,7 @@ pub fn write(target: Option<&str>, names: &[String], rows: usize, values: &[f64]
     target.finish()
 }
 
-/// Whether [`write()`] will know what to do: ask before the long computation, not after it.
+/// Checks that [`write()`] will be able to write to the target, so that a long computation is not lost.
 pub fn check_target(target: Option<&str>) -> Result<(), TableError> {
     let Some(file) = target.filter(|&target| target != STANDARD) else {
         return Ok(());
@@ -389,8 +388,7 @@ pub fn check_target(target: Option<&str>) -> Result<(), TableError> {
     skpca_files::check(Path::new(file)).map_err(|error| TableError::Io { file: file.to_string(), error })
 }
 
-/// Case does not matter. No extension is the end of another, so the first that fits is the only
-/// one.
+/// Finds the format by the extension, ignoring case. No extension is a suffix of another, so at most one matches.
 fn format_of(file: &str) -> Result<Format, TableError> {
     let name = file.to_lowercase();
     let found = FORMATS.iter().find(|(extension, _)| name.ends_with(extension));
@@ -400,7 +398,7 @@ fn format_of(file: &str) -> Result<Format, TableError> {
     })
 }
 
-/// No format has an empty file; saying so here is clearer than each reader's own complaint.
+/// Opens a file and rejects an empty one, which is valid in no format.
 fn open(source: &str) -> Result<File, TableError> {
     let io_error = |error| TableError::Io { file: source.to_string(), error };
     let input = File::open(source).map_err(io_error)?;

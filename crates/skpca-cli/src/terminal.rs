@@ -1,34 +1,34 @@
-//! Manners at the terminal: text that cannot command it, aligned tables, times with units, emphasis only where it is
-//! seen.
+//! Terminal output: escaped control characters, aligned tables, times with units, and emphasis on terminals only.
 //!
-//! Names of columns, files and classes come from data, and data may hold escape sequences. Whatever is said to people
-//! goes through [`Screen`] or [`complain`], which write such characters out; tables and JSON on standard output are
-//! data and stay as they are.
+//! Names of columns, files and classes come from data, and data may contain escape sequences. All text for people goes
+//! through [`Screen`] or [`print_stderr`], which escape such characters; tables and JSON on standard output are data
+//! and are written unchanged.
 
 use std::borrow::Cow;
 use std::io::{self, IsTerminal, StdoutLock, Write};
 
-/// Text with every character that could command a terminal written out, as `\u{1b}`.
+/// Escapes every character that could control a terminal, as `\u{1b}`.
 pub fn printable(text: &str) -> Cow<'_, str> {
-    if !text.contains(commands) {
+    if !text.contains(is_control) {
         return Cow::Borrowed(text);
     }
-    let write_out = |c: char| if commands(c) { c.escape_default().to_string() } else { c.to_string() };
-    Cow::Owned(text.chars().map(write_out).collect())
+    let escape = |c: char| if is_control(c) { c.escape_default().to_string() } else { c.to_string() };
+    Cow::Owned(text.chars().map(escape).collect())
 }
 
-/// Control characters, those of Unicode that turn the direction of text, and those that end a line.
-fn commands(c: char) -> bool {
-    let turns = matches!(c, '\u{61c}' | '\u{200e}' | '\u{200f}' | '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}');
-    c.is_control() || turns || matches!(c, '\u{2028}' | '\u{2029}')
+/// Whether a character is a control character, a Unicode bidirectional control, or a Unicode line separator.
+fn is_control(c: char) -> bool {
+    let bidirectional =
+        matches!(c, '\u{61c}' | '\u{200e}' | '\u{200f}' | '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}');
+    c.is_control() || bidirectional || matches!(c, '\u{2028}' | '\u{2029}')
 }
 
-/// Says a line on standard error. Nobody may be listening: that is no reason to stop.
-pub fn complain(text: &str) {
+/// Writes a line to standard error, ignoring errors.
+pub fn print_stderr(text: &str) {
     let _ = writeln!(io::stderr(), "{}", printable(text));
 }
 
-/// Standard output, for people. Emphasis on a terminal only, and not where NO_COLOR is set.
+/// Standard output, for people. Text is emphasised on a terminal only, and not if NO_COLOR is set.
 pub struct Screen {
     out: StdoutLock<'static>,
     emphasis: bool,
@@ -42,7 +42,7 @@ impl Screen {
         Screen { out: io::stdout().lock(), emphasis: io::stdout().is_terminal() && !unwanted, silent: false }
     }
 
-    /// One that shows nothing, if `quiet`.
+    /// A screen that shows nothing if `quiet`.
     pub fn unless(quiet: bool) -> Screen {
         Screen { silent: quiet, ..Screen::new() }
     }
@@ -71,10 +71,10 @@ impl Screen {
     }
 }
 
-/// Rows of cells as lines, columns as wide as their widest cell; the first `left` columns are words, the others
-/// numbers.
+/// Formats rows of cells as lines, with columns as wide as their widest cell. The first `left` columns are aligned to
+/// the left, the others to the right.
 pub fn aligned(rows: &[Vec<String>], left: usize) -> Vec<String> {
-    // Before the widths are measured.
+    // Escape before measuring widths.
     let rows: Vec<Vec<Cow<str>>> = rows.iter().map(|row| row.iter().map(|cell| printable(cell)).collect()).collect();
     let columns = rows.iter().map(Vec::len).max().unwrap_or(0);
     let width = |k: usize| rows.iter().filter_map(|row| row.get(k)).map(|cell| cell.chars().count()).max().unwrap_or(0);

@@ -1,10 +1,10 @@
-//! `skpca update`: a model that goes on learning from the rows of a table.
+//! `skpca update`: updates a model with the rows of a table.
 //!
 //! ```text
-//! rows ── BATCH at a time ──► scored by the model as it is ──► learned ──► next
+//! rows ── BATCH at a time ──► scored by the current model ──► learned ──► next
 //! ```
 //!
-//! No more than a batch is ever in memory, beside a block as it is read.
+//! No more than a batch and a block of the table are in memory at any time.
 
 use std::io::Write;
 use std::path::Path;
@@ -19,21 +19,22 @@ use crate::intake::{self, Encoder, Order};
 use crate::outputs::Outputs;
 use crate::progress::Bar;
 use crate::table::{ReadOptions, Source};
-use crate::terminal::{Screen, complain};
+use crate::terminal::{Screen, print_stderr};
 use crate::{model_file, use_threads};
 
-/// Rows that are scored and learned together, wherever they come from: results do not depend on how a pipe was filled.
+/// Number of rows that are scored and learned together. It is fixed, so that results do not depend on how a pipe
+/// delivers its rows.
 const BATCH: usize = 1000;
 
 pub fn run(arguments: &UpdateArguments, quiet: bool) -> Result<(), Failure> {
-    // The model itself may be replaced: the old one stays until the new one is whole.
+    // The model itself may be replaced: the old file stays until the new one is complete.
     Outputs::apart_from([Path::new(&arguments.table.data)]).check(&arguments.output)?;
     use_threads(arguments.table.threads)?;
     let model = model_file::read(&arguments.model)?;
     let options = intake::options_for(&model, intake::options(&arguments.table));
     let known = model.parts().learned.as_ref().is_some_and(|learned| learned.state.is_some());
     if !known {
-        let why = "the model keeps no moments to learn on from; fit it again with --updatable";
+        let why = "the model cannot be updated; fit it again with --updatable";
         return Err(Failure::Run(format!("{}: {why}", arguments.model.display())));
     }
     let mut online = Online::resume(model)?;
@@ -70,7 +71,7 @@ pub fn run(arguments: &UpdateArguments, quiet: bool) -> Result<(), Failure> {
     Ok(screen.line(&format!("written      {}", arguments.output.display()))?)
 }
 
-/// Learns the rows of the table, a batch at a time.
+/// Learns the rows of the table in batches.
 fn learn(
     online: &mut Online,
     options: &ReadOptions,
@@ -86,7 +87,7 @@ fn learn(
         let first = all.rows;
         let points = Points::new(width, rows)?;
         if let Some(far) = online.model().far_outside(&points).filter(|_| !warned) {
-            complain(&format!("warning: {far}"));
+            print_stderr(&format!("warning: {far}"));
             warned = true;
         }
         all.add(&online.update(&points, None, &bar).map_err(|error| counted_from(error, first))?);
@@ -111,7 +112,7 @@ fn learn(
     Ok(all)
 }
 
-/// The error with the row's number in the table.
+/// Replaces the row number within a batch by the number in the table.
 fn counted_from(mut error: Error, first: usize) -> Error {
     if let Error::NotFinite { row, .. } | Error::Outside { row, .. } | Error::Overflow { row, .. } = &mut error {
         *row += first;

@@ -1,4 +1,4 @@
-//! Tables and parameters that must be refused, word for word, with nothing written.
+//! Tables and parameters that must be rejected, with the exact message and without writing anything.
 
 use crate::support::{self, Desk, NAMES, csv, normal, npy};
 
@@ -18,7 +18,7 @@ fn desk_with_model() -> Desk {
     desk
 }
 
-/// What to do about empty cells.
+/// The advice about empty cells.
 const FILL: &str =
     "fill them with --missing median, leave out their rows with --missing drop, or the columns with --drop";
 
@@ -26,7 +26,7 @@ const RED: &str =
     "column 'b': 'red' is not a number; if the column holds classes use --label b, to leave it out --drop b";
 
 #[test]
-fn a_fit_refuses_text_that_is_no_table_of_finite_numbers() {
+fn a_fit_rejects_text_that_is_no_table_of_finite_numbers() {
     let missing = format!("bad.csv: 1 of 4 cells is empty, first line 3, column 'b'; by column: 'b' 1; {FILL} b");
     let cases = [
         ("a,b\n1,2\n3,NaN\n", missing.as_str()),
@@ -51,7 +51,7 @@ fn a_fit_refuses_text_that_is_no_table_of_finite_numbers() {
 }
 
 #[test]
-fn a_fit_refuses_arrays_that_are_not_finite() {
+fn a_fit_rejects_arrays_that_are_not_finite() {
     let desk = Desk::new();
     desk.put("nan.npy", npy(&[vec![1.0, 2.0], vec![f64::NAN, 4.0]]));
     desk.put("infinite.npy", npy(&[vec![1.0, 2.0], vec![3.0, f64::INFINITY]]));
@@ -61,7 +61,7 @@ fn a_fit_refuses_arrays_that_are_not_finite() {
 }
 
 #[test]
-fn a_fit_refuses_files_and_columns_that_are_not_there() {
+fn a_fit_rejects_files_and_columns_that_are_not_there() {
     let desk = desk();
     desk.refuses_fit("none.csv", 1, "none.csv: No such file or directory (os error 2)");
     desk.refuses_fit("data.xlsx", 2, &format!("data.xlsx: unknown extension, expected one of {EXTENSIONS}"));
@@ -73,7 +73,7 @@ fn a_fit_refuses_files_and_columns_that_are_not_there() {
 }
 
 #[test]
-fn a_fit_refuses_names_that_are_in_no_registry() {
+fn a_fit_rejects_names_that_are_in_no_registry() {
     let desk = desk();
     let list = |names: Vec<&str>| names.join(", ");
     let methods = list(skpca::method::METHODS.iter().map(|entry| entry.name).collect());
@@ -90,21 +90,21 @@ fn a_fit_refuses_names_that_are_in_no_registry() {
 }
 
 #[test]
-fn a_fit_refuses_parameters_outside_their_domain() {
+fn a_fit_rejects_parameters_outside_their_domain() {
     let desk = desk();
     let cases = [
         ("--kernel rbf,gamma=-1", "gamma = -1: expected a positive number"),
         ("--kernel rbf,gamma=0", "gamma = 0: expected a positive number"),
         ("--kernel rbf,gamma=wide", "gamma = \"wide\": expected a positive number, median, mean, scale or auto"),
-        ("--kernel polynomial,degree=1.5", "degree = 1.5: expected a whole number from 1 to 64"),
-        ("--support 0", "support = 0: expected a whole number from 1"),
+        ("--kernel polynomial,degree=1.5", "degree = 1.5: expected an integer from 1 to 64"),
+        ("--support 0", "support = 0: expected an integer ≥ 1"),
         ("--support 41", "support = 41: expected at most the 40 rows there are"),
         ("--method exact --support 8", "support = 8: expected no target, or all rows: exact keeps every point"),
         ("--fidelity 0", "fidelity = 0: expected a number above 0 and up to 1"),
         ("--fidelity -1", "fidelity = -1: expected a number above 0 and up to 1"),
         ("--fidelity 1.5", "fidelity = 1.5: expected a number above 0 and up to 1"),
         ("--fidelity nan", "fidelity = NaN: expected a number above 0 and up to 1"),
-        ("-q 0", "components = 0: expected a whole number from 1"),
+        ("-q 0", "components = 0: expected an integer ≥ 1"),
         ("--quantile 0", "quantile = 0: expected a number between 0 and 1"),
         ("--quantile 1", "quantile = 1: expected a number between 0 and 1"),
         ("--quantile -0.5", "quantile = -0.5: expected a number between 0 and 1"),
@@ -114,9 +114,9 @@ fn a_fit_refuses_parameters_outside_their_domain() {
     }
 }
 
-/// These are refused while the call is read; a hint at the help follows the message.
+/// These are rejected while the arguments are parsed; a hint at the help follows the message.
 #[test]
-fn a_fit_refuses_calls_that_cannot_be_read() {
+fn a_fit_rejects_calls_that_cannot_be_read() {
     let desk = desk();
     let size = "expected a size such as 8GB, 512MB or 1000000";
     let cases = [
@@ -143,7 +143,7 @@ fn a_fit_refuses_calls_that_cannot_be_read() {
 }
 
 #[test]
-fn a_fit_that_needs_too_much_memory_is_refused_with_advice() {
+fn a_fit_that_needs_too_much_memory_is_rejected_with_advice() {
     let desk = Desk::new();
     desk.put("data.csv", csv(&NAMES, &normal(2, 12_000, 3)));
     for (method, allowed, ways) in [("exact", 80, 3), ("exact", 1, 1), ("l21", 1, 1)] {
@@ -153,7 +153,7 @@ fn a_fit_that_needs_too_much_memory_is_refused_with_advice() {
         let (start, advice) = advice.unwrap_or_else(|| panic!("{message}"));
         assert!(start.strip_prefix("error: this fit needs about ").is_some_and(|needed| needed.parse::<f64>().is_ok()));
         desk.refuses_fit(&format!("data.csv {flags}"), 1, message.trim_start_matches("error: ").trim_end());
-        // Each way helps, alone.
+        // Each suggestion works on its own.
         let advice: Vec<&str> = advice.trim_end().split(", or ").collect();
         assert_eq!(advice.len(), ways, "{message}");
         for way in advice {
@@ -167,9 +167,9 @@ fn a_fit_that_needs_too_much_memory_is_refused_with_advice() {
     }
 }
 
-/// Before the data are even opened: a fit may take hours.
+/// Before the data are opened, since a fit may take hours.
 #[test]
-fn an_output_that_cannot_be_written_is_refused_first() {
+fn an_output_that_cannot_be_written_is_rejected_first() {
     let desk = desk();
     std::fs::create_dir(desk.path("folder")).unwrap();
     for data in ["data.csv", "none.csv"] {
@@ -181,7 +181,7 @@ fn an_output_that_cannot_be_written_is_refused_first() {
 }
 
 #[test]
-fn a_model_refuses_tables_of_other_columns() {
+fn a_model_rejects_tables_of_other_columns() {
     let desk = desk_with_model();
     let cases: [(&[&str], &str); 2] = [
         (&["a", "c"], "columns of the model are missing from the data: 'b'"),
@@ -199,7 +199,7 @@ fn a_model_refuses_tables_of_other_columns() {
 }
 
 #[test]
-fn a_model_refuses_values_it_cannot_use() {
+fn a_model_rejects_values_it_cannot_use() {
     let desk = desk_with_model();
     let cases = [
         (
@@ -240,7 +240,7 @@ fn results_go_only_where_they_can_be_written() {
     }
 }
 
-/// Both verbs, to standard output and onto a file that is there.
+/// Both commands, to standard output and to an existing file.
 fn refuses_to_apply(desk: &Desk, data: &str, code: i32, message: &str) {
     desk.put("old.csv", "older results");
     for verb in ["transform", "score"] {

@@ -1,10 +1,10 @@
-//! `skpca compare`: its numbers are those of separate runs, nothing is silently missing, page and JSON say the same.
+//! `skpca compare`: its numbers agree with separate runs, skipped fits are listed, and page and JSON agree.
 
 use crate::support::{Desk, NAMES, csv, normal, numbers};
 use serde_json::{Value, json};
 use skpca::method::METHODS;
 
-/// Two classes, one of them rare and far out, under the names a, b, c and class.
+/// A table with columns a, b, c and class; one of the two classes is rare and far from the other.
 fn labelled(seed: u64, n: usize) -> String {
     let rows = normal(seed, n, 3);
     let line = |(i, row): (usize, &Vec<f64>)| {
@@ -52,7 +52,7 @@ fn numbers_are_those_of_separate_fits_and_scores() {
     let all = desk
         .json("compare train.csv --test test.csv --label class -q 4 --support 8 --fidelity 0.9 --budget 10m --json");
     let names: Vec<&str> = models(&all).iter().map(|model| model["given"]["name"].as_str().unwrap()).collect();
-    assert!(compared().all(|entry| names.contains(&entry.name)), "every method is there: {names:?}");
+    assert!(compared().all(|entry| names.contains(&entry.name)), "every method is compared: {names:?}");
     assert_eq!(all["skipped"], json!([]));
     let test = desk.bytes("test.csv");
     let odd: Vec<bool> = String::from_utf8(test).unwrap().lines().skip(1).map(|line| line.ends_with("odd")).collect();
@@ -83,7 +83,7 @@ fn numbers_are_those_of_separate_fits_and_scores() {
     }
 }
 
-/// By its definition: pairs in the right order.
+/// The AUROC by its definition: the share of pairs in the right order.
 fn auroc(scores: &[f64], odd: &[bool]) -> f64 {
     let (mut pairs, mut right) = (0.0, 0.0);
     for (i, _) in odd.iter().enumerate().filter(|(_, odd)| **odd) {
@@ -115,14 +115,14 @@ fn the_command_recommended_gives_the_model_promised() {
             assert_eq!(best[name], alone[name], "{command}: {name}");
         }
         let center = if flags.contains("--no-center") { json!(false) } else { json!(true) };
-        assert!(models(&all).iter().chain([best]).all(|model| model["center"] == center), "all on the same footing");
-        assert_eq!(best["n"], 300, "all rows, those held out too");
+        assert!(models(&all).iter().chain([best]).all(|model| model["center"] == center), "the same centring for all");
+        assert_eq!(best["n"], 300, "all rows, including held-out ones");
         assert_eq!((&all["fitted"], &all["judges"]), (&json!(225), &json!(75)));
     }
 }
 
 #[test]
-fn with_labels_every_row_judges_and_errors_are_told() {
+fn with_labels_every_row_is_held_out_once_and_errors_are_reported() {
     let desk = desk();
     let flags = "--label class -q 2 --methods landmarks greedy --support 6 --budget 10m";
     let all = desk.json(&format!("compare train.csv {flags} --json"));
@@ -141,14 +141,14 @@ fn with_labels_every_row_judges_and_errors_are_told() {
 }
 
 #[test]
-fn baselines_are_what_their_names_say() {
+fn baselines_agree_with_their_definitions() {
     let desk = desk();
     let flags = "--test test.csv --label class -q 2 --methods landmarks --support 6";
     let all = desk.json(&format!("compare train.csv {flags} --json"));
     let named = |name: &str| all["baselines"].as_array().unwrap().iter().find(|b| b["name"] == name).unwrap().clone();
     close(&named("majority class")["nearest_accuracy"], 0.95, "one of twenty is odd");
     assert!(named("majority class")["auroc"].is_null());
-    // Raw columns, standardised by the rows fitted: the fifth nearest distance tells the odd ones.
+    // Raw columns, standardised by the fitted rows: the fifth nearest distance detects the odd rows.
     let table = |name: &str| -> Vec<Vec<f64>> {
         let text = String::from_utf8(desk.bytes(name)).unwrap();
         text.lines().skip(1).map(|line| line.split(',').take(3).map(|v| v.parse().unwrap()).collect()).collect()
@@ -168,7 +168,7 @@ fn baselines_are_what_their_names_say() {
     };
     let odd: Vec<bool> = (0..200).map(|i| i % 20 == 0).collect();
     close(&named("raw columns")["auroc"], auroc(&test.iter().map(score).collect::<Vec<_>>(), &odd), "KNN");
-    // Linear PCA is ours under the linear kernel.
+    // Linear PCA is kernel PCA with the linear kernel.
     desk.ok("fit train.csv -o pca.skpca --label class -q 2 --method exact --kernel linear --quiet");
     let scores: Vec<f64> = desk.rows("score pca.skpca test.csv").iter().map(|row| row[0]).collect();
     close(&named("linear PCA")["auroc"], auroc(&scores, &odd), "linear PCA");
@@ -191,7 +191,7 @@ fn a_normal_class_is_fitted_alone_and_all_others_are_novel() {
     desk.put("three.csv", lines.collect::<Vec<_>>().join("\n") + "\n");
     let flags = "--label class --normal usual -q 2 --methods landmarks greedy --support 6";
     let all = desk.json(&format!("compare three.csv {flags} --json"));
-    assert_eq!(all["fitted"], json!(285 - 71), "a quarter of the usual rows judges");
+    assert_eq!(all["fitted"], json!(285 - 71), "a quarter of the usual rows is held out");
     assert!(models(&all).iter().all(|model| model["auroc"].as_f64().unwrap() > 0.9));
     assert!(models(&all).iter().all(|model| model["linear_accuracy"].is_null()), "one class has no classifier");
     let baselines: Vec<&str> =
@@ -218,7 +218,7 @@ fn a_normal_class_is_fitted_alone_and_all_others_are_novel() {
 }
 
 #[test]
-fn a_detector_is_printed_where_novelty_decides_and_a_transformer_where_classes_do() {
+fn the_python_call_is_a_detector_if_novelty_decides_and_a_transformer_if_classes_do() {
     let desk = desk();
     let novelty = desk.json("compare train.csv --label class -q 2 --methods greedy --support 6 --json");
     let python = novelty["recommended"]["python"].as_str().unwrap();
@@ -230,7 +230,7 @@ fn a_detector_is_printed_where_novelty_decides_and_a_transformer_where_classes_d
     let all = desk.json("compare noise.csv --label class -q 3 --methods landmarks greedy expansion --json");
     let best = &all["recommended"];
     assert!(best["python"].as_str().unwrap().starts_with("SparseKernelPCA(3, "));
-    // Labels that are noise decide nothing: the smallest that holds the fidelity.
+    // Random labels decide nothing, so the smallest model that reaches the fidelity is recommended.
     assert!(best["reason"].as_str().unwrap().contains("too few rows to tell"), "{}", best["reason"]);
     let text = desk.ok("compare noise.csv --label class -q 3 --methods greedy");
     assert!(text.contains("classify no better than always naming the most frequent class"), "{text}");
@@ -239,7 +239,7 @@ fn a_detector_is_printed_where_novelty_decides_and_a_transformer_where_classes_d
 #[test]
 fn rough_scores_are_explained() {
     let desk = Desk::new();
-    // Two far clusters and one point: half of the mean is lost.
+    // Two distant clusters and one point, which cannot represent the mean.
     let rows = normal(5, 200, 1).into_iter().enumerate();
     let rows: Vec<Vec<f64>> = rows.map(|(i, row)| vec![0.01 * row[0] + if i % 2 == 0 { 1.0 } else { -1.0 }]).collect();
     desk.put("data.csv", csv(&["a"], &rows));
@@ -263,7 +263,7 @@ fn page_and_json_of_one_run_agree() {
         assert!(page.contains(&shown), "{shown}");
     }
     assert!(page.contains(best_command(&all)));
-    assert!(!page.contains("http"), "nothing is fetched");
+    assert!(!page.contains("http"), "the page needs no network");
 }
 
 fn best_command(all: &Value) -> &str {
@@ -274,7 +274,7 @@ fn best_command(all: &Value) -> &str {
 fn what_does_not_fit_the_budget_is_listed() {
     let desk = Desk::new();
     desk.put("data.csv", csv(&NAMES, &normal(1, 3000, 3)));
-    // Four sizes and a fidelity, or all rows.
+    // Four sizes and a fidelity, or one fit of all rows.
     let unlabelled = compared().filter(|entry| !entry.capabilities.labelled);
     let cases: usize = unlabelled.map(|entry| if entry.capabilities.keeps_all_rows { 1 } else { 5 }).sum();
     for budget in ["0.3s", "2s", "0.000001s"] {
@@ -292,7 +292,7 @@ fn what_does_not_fit_the_budget_is_listed() {
 }
 
 #[test]
-fn a_model_recommended_for_its_fidelity_holds_it() {
+fn a_model_recommended_for_its_fidelity_reaches_it() {
     let desk = Desk::new();
     for seed in 0..20 {
         desk.put("data.csv", csv(&NAMES, &normal(seed, 60, 3)));
@@ -305,7 +305,7 @@ fn a_model_recommended_for_its_fidelity_holds_it() {
 }
 
 #[test]
-fn methods_that_know_their_size_are_tried_once() {
+fn methods_with_a_fixed_size_are_tried_once() {
     let desk = desk();
     let all =
         desk.json("compare train.csv --drop class -q 2 --methods energy,alpha=0.3 greedy greedy --support 6 --json");
@@ -318,7 +318,7 @@ fn methods_that_know_their_size_are_tried_once() {
 }
 
 #[test]
-fn a_reader_that_has_gone_is_no_panic() {
+fn a_closed_pipe_does_not_panic() {
     let desk = desk();
     for words in [
         "demo",
@@ -337,7 +337,7 @@ fn a_reader_that_has_gone_is_no_panic() {
 }
 
 #[test]
-fn what_is_read_is_never_replaced() {
+fn inputs_are_never_replaced() {
     let desk = desk();
     desk.ok("fit train.csv --drop class -o model.skpca --support 5");
     for words in [
@@ -353,7 +353,7 @@ fn what_is_read_is_never_replaced() {
 }
 
 #[test]
-fn models_are_kept_with_the_rows_that_judged_them() {
+fn models_are_kept_with_the_list_of_held_out_rows() {
     let desk = desk();
     let all = desk.json("compare train.csv --label class -q 3 --methods greedy --support 5 --keep kept --json");
     assert!(desk.ok("inspect kept/greedy-5.skpca").contains("keeps        5 points for 3 components"));
@@ -361,12 +361,12 @@ fn models_are_kept_with_the_rows_that_judged_them() {
     let held: Vec<usize> = (0..rows.len()).filter(|&i| rows[i][0] == 1.0).collect();
     assert_eq!(all["held_out"], json!(held));
     assert_eq!(desk.json("inspect kept/recommended.skpca --json")["n"], 300);
-    // A kept model knows that tables have a label.
+    // A kept model ignores the label column.
     desk.ok("score kept/greedy-5.skpca train.csv");
 }
 
 #[test]
-fn wrong_calls_are_refused() {
+fn wrong_calls_are_rejected() {
     let desk = desk();
     let methods: Vec<&str> = METHODS.iter().map(|entry| entry.name).collect();
     desk.refuses(
@@ -390,7 +390,7 @@ fn wrong_calls_are_refused() {
         1,
         "the label has 300 values on 300 rows: it does not name classes; leave it out with --drop",
     );
-    desk.refuses("compare train.csv --drop class --support 0", 2, "support = 0: expected a whole number from 1");
+    desk.refuses("compare train.csv --drop class --support 0", 2, "support = 0: expected an integer ≥ 1");
     desk.refuses(
         "compare train.csv --drop class --fidelity 2",
         2,
@@ -453,14 +453,14 @@ fn a_model_is_drawn_without_its_data() {
 }
 
 #[test]
-fn quiet_runs_say_nothing() {
+fn quiet_runs_print_only_results() {
     let desk = desk();
     let flags = "--drop class -q 3 --methods landmarks --support 5";
     assert_eq!(desk.ok(&format!("compare train.csv {flags} -o report.html --quiet")), "");
     assert_eq!(desk.ok("fit train.csv --drop class -o model.skpca --support 9 --quiet"), "");
     assert_eq!(desk.ok("--quiet demo"), "");
     let table = desk.ok(&format!("compare train.csv {flags}"));
-    assert!(!table.contains('\x1b'), "no colours but on a terminal");
+    assert!(!table.contains('\x1b'), "colours only on a terminal");
     assert!(table.contains("* landmarks"), "{table}");
 }
 

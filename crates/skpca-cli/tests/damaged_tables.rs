@@ -1,5 +1,5 @@
-//! Tables that end too soon, claim too much or are too large: an error with exit code 1, never fewer rows, never an
-//! abort.
+//! Tables that are truncated, claim impossible sizes or are too large: an error with exit code 1, never fewer rows,
+//! never an abort.
 
 use std::io::Write;
 use std::sync::Arc;
@@ -13,7 +13,7 @@ use flate2::write::GzEncoder;
 use parquet::arrow::ArrowWriter;
 
 const ROWS: usize = 200;
-/// How many places a file is cut at.
+/// Number of positions at which a file is truncated.
 const CUTS: usize = 12;
 
 /// 200 rows of numbers and a text, in two batches.
@@ -53,7 +53,7 @@ fn fit(table: &str) -> String {
     format!("fit {table} --drop note -o model.skpca --support 4")
 }
 
-/// Fits what must be refused, and returns why.
+/// Fits a table that must be rejected, and returns the message.
 fn complaint(desk: &Desk, table: &str, bytes: &[u8]) -> String {
     desk.put(table, bytes);
     let run = desk.run(&fit(table));
@@ -79,7 +79,7 @@ fn a_quote_that_never_closes_is_an_error_where_it_opens() {
     assert_eq!((run.code, run.stderr), (1, format!("error: stdin{open}\n")));
 }
 
-/// Two quotes in the wrong places make one row of many: no row may vanish.
+/// Two misplaced quotes turn many rows into one, which must not make rows vanish.
 #[test]
 fn a_quote_closed_by_another_stray_one_is_an_error_too() {
     let desk = Desk::new();
@@ -114,24 +114,24 @@ fn a_stream_without_its_end_is_an_error() {
         let whole = stream(&batches(), compression);
         desk.put("whole.arrow", &whole);
         assert!(desk.ok(&fit("whole.arrow")).contains("trained on   200 rows"));
-        // Between the messages, where the stream reader itself sees nothing wrong.
+        // Between messages, where the stream reader itself accepts the end.
         let first = stream(&batches()[..1], compression).len() - 8;
         for cut in [first, whole.len() - 8] {
             let why = complaint(&desk, "cut.arrow", &whole[..cut]);
-            assert_eq!(why, ": not a whole Arrow file: it has no end marker; the file seems to be cut short", "{cut}");
+            assert_eq!(why, ": not a valid Arrow file: it has no end marker; the file seems to be cut short", "{cut}");
         }
         let twice = [whole.clone(), whole].concat();
         let why = complaint(&desk, "twice.arrow", &twice);
-        assert!(why.starts_with(": not a whole Arrow file: ") && why.contains("after the end"), "{why}");
+        assert!(why.starts_with(": not a valid Arrow file: ") && why.contains("after the end"), "{why}");
     }
     let whole = file(&batches());
     let why = complaint(&desk, "twice.feather", &[whole.clone(), whole].concat());
-    assert!(why.starts_with(": not a whole Arrow file: ") && why.contains("after the end"), "{why}");
+    assert!(why.starts_with(": not a valid Arrow file: ") && why.contains("after the end"), "{why}");
 }
 
-/// Every format, cut in many places.
+/// Every format, truncated at many positions.
 #[test]
-fn no_table_that_is_cut_short_is_read() {
+fn no_truncated_table_is_read() {
     let desk = Desk::new();
     let mut packed = GzEncoder::new(Vec::new(), Compression::fast());
     packed.write_all(csv(&["a", "b", "note"], &normal(1, ROWS, 3)).as_bytes()).unwrap();
@@ -162,7 +162,7 @@ fn an_array_of_no_rows_and_any_number_of_columns() {
     assert_eq!(complaint(&desk, "wide.npy", &bytes), ": no rows");
 }
 
-/// The length in front of a compressed buffer, whatever it claims.
+/// The length in front of a compressed buffer is checked before allocating.
 #[test]
 fn a_compressed_buffer_that_claims_petabytes_is_an_error() {
     let desk = Desk::new();
@@ -183,8 +183,8 @@ fn a_compressed_buffer_that_claims_petabytes_is_an_error() {
     }
 }
 
-/// A process that may have 70 MB, of which it takes half to start, holds tables that take 60 for a method that needs
-/// them.
+/// A process limited to 70 MB, half of which it needs to start, reads tables of 60 MB for a method that needs them in
+/// memory.
 #[test]
 fn a_table_larger_than_the_memory_is_an_error() {
     const COLUMNS: usize = 25;
@@ -209,7 +209,7 @@ fn a_table_larger_than_the_memory_is_an_error() {
     }
 }
 
-/// A line that never ends must not be gathered until the memory is full.
+/// An endless line must not be read until the memory is full.
 #[test]
 fn a_line_larger_than_the_memory_is_an_error() {
     let desk = Desk::new();

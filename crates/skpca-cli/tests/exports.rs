@@ -1,5 +1,5 @@
-//! `skpca export`: the C header is compiled with every warning on and answers as the program does; what cannot be
-//! exported is refused by name.
+//! `skpca export`: the C header compiles without warnings and agrees with the program, and errors name what cannot be
+//! exported.
 
 use std::process::Command;
 
@@ -32,7 +32,7 @@ int main(void)
 }
 "#;
 
-/// Answers of the compiled header for some rows; without a T² a 0.
+/// Results of the compiled header for some rows; T² is 0 if the model has none.
 fn compiled(desk: &Desk, rows: &[Vec<f64>]) -> Vec<Vec<f64>> {
     let has_t2 = String::from_utf8(desk.bytes("model.h")).unwrap().contains(" t2;");
     desk.put("main.c", MAIN.replace("T2", if has_t2 { "result.t2" } else { "0" }));
@@ -46,7 +46,7 @@ fn compiled(desk: &Desk, rows: &[Vec<f64>]) -> Vec<Vec<f64>> {
     numbers(&String::from_utf8(run.stdout).unwrap())
 }
 
-/// The largest difference in a column, as a share of its largest value.
+/// The largest difference in a column, relative to its largest value.
 fn error(found: &[Vec<f64>], expected: &[Vec<f64>], column: usize) -> f64 {
     assert_eq!(found.len(), expected.len());
     let of = |rows: &[Vec<f64>], i: usize| rows[i][column];
@@ -55,7 +55,7 @@ fn error(found: &[Vec<f64>], expected: &[Vec<f64>], column: usize) -> f64 {
 }
 
 #[test]
-fn the_header_answers_as_the_program_does() {
+fn the_header_agrees_with_the_program() {
     let (train, rows) = (normal(1, 300, 3), normal(2, 10_000, 3));
     let calls = [
         "--support 12",
@@ -117,7 +117,7 @@ fn the_header_answers_as_the_program_does() {
             }
             let different = found.iter().zip(&expected).filter(|(a, b)| a[q + 3] != b[q + 3]).count();
             assert!(different <= if flag.is_empty() { 3 } else { 0 }, "{call} {flag}: {different} other alarms");
-            // Never lower but by rounding, which may carry a score over one of those that are kept.
+            // Lower only by rounding, which may move a score past one of the exported ones.
             let (mut lower, mut higher) = (0, 0);
             for (found, p) in found.iter().map(|row| row[q + 1]).zip(expected.iter().map(|row| row[q + 1])) {
                 lower += usize::from(found < p * (1.0 - 1e-6));
@@ -131,7 +131,7 @@ fn the_header_answers_as_the_program_does() {
 }
 
 #[test]
-fn names_from_data_cannot_leave_their_comment() {
+fn names_from_data_cannot_end_the_comment() {
     let desk = Desk::new();
     let text = csv(&["*/ int x; /*", "b\\\"??/", "NAME"], &normal(1, 30, 3));
     desk.put("train.csv", text.replacen("b\\\"??/", "\"b\\\"\"??/\"", 1));
@@ -143,7 +143,7 @@ fn names_from_data_cannot_leave_their_comment() {
 }
 
 #[test]
-fn what_cannot_be_exported_is_refused_by_name() {
+fn what_cannot_be_exported_is_rejected_by_name() {
     let desk = Desk::new();
     desk.put("train.csv", csv(&NAMES, &normal(1, 30, 3)));
     desk.ok("fit train.csv -o model.skpca --support 4 -q 2 --quiet");

@@ -1,4 +1,4 @@
-//! One table in many formats: the same models, the same answers, bit for bit.
+//! One table in many formats gives the same models and the same results, bit for bit.
 
 use crate::support::{Desk, NAMES, csv, normal};
 
@@ -76,7 +76,7 @@ fn scores_are_tables_too() {
 }
 
 #[test]
-fn an_extension_that_lies_is_an_error() {
+fn a_wrong_extension_is_an_error() {
     let desk = desk();
     for (target, source) in [("parquet", "csv"), ("arrow", "csv"), ("npy", "parquet"), ("parquet", "npy")] {
         desk.put(&format!("lie.{target}"), desk.bytes(&format!("x.{source}")));

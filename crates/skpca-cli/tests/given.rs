@@ -16,7 +16,7 @@ fn exactly_the_points_of_the_file_are_kept() {
     let desk = desk();
     let about = desk.json("fit data.csv -o model.skpca --landmarks points.csv -q 6 --no-center --json --quiet");
     assert_eq!((about["m"].as_u64(), about["n"].as_u64()), (Some(6), Some(120)));
-    // As many components as points: a kept point is in their span, and no other row is.
+    // With as many components as points, the kept points are in their span, and no other row is.
     let scores =
         |file: &str| -> Vec<f64> { desk.rows(&format!("score model.skpca {file}")).iter().map(|row| row[0]).collect() };
     assert!(scores("points.csv").iter().all(|score| *score < 1e-9), "{:?}", scores("points.csv"));
@@ -36,7 +36,7 @@ fn landmarks_that_depend_on_others_are_named() {
 }
 
 #[test]
-fn landmarks_of_another_table_are_refused() {
+fn landmarks_of_another_table_are_rejected() {
     let desk = desk();
     desk.put("other.csv", csv(&["a", "b", "z"], &normal(2, 6, 3)));
     let words = "data.csv --landmarks other.csv";
@@ -47,7 +47,7 @@ fn landmarks_of_another_table_are_refused() {
     assert!(!desk.names().contains(&"model.skpca".into()));
 }
 
-/// What `loadings` finds; its notes are on standard error.
+/// The output of `loadings`; its notes are on standard error.
 fn loadings(desk: &Desk, words: &str) -> Value {
     let run = desk.run(&format!("loadings {words} --json --quiet"));
     assert_eq!(run.code, 0, "{}", run.stderr);
@@ -63,7 +63,7 @@ fn grouped() -> Vec<Vec<f64>> {
 }
 
 #[test]
-fn loadings_look_at_the_columns_of_one_group_each() {
+fn each_component_loads_on_the_columns_of_one_group() {
     let desk = Desk::new();
     let names = ["a", "b", "c", "d"];
     desk.put("data.csv", csv(&names, &grouped()));
@@ -111,7 +111,7 @@ fn a_covariance_has_the_loadings_of_its_table() {
 }
 
 #[test]
-fn what_has_no_loadings_is_refused() {
+fn loadings_reject_methods_and_kernels_without_them() {
     let desk = desk();
     desk.refuses("loadings data.csv --method greedy", 2, "method = greedy: expected spca: others have no loadings");
     desk.refuses("loadings data.csv -o data.csv", 2, "data.csv: the output would replace the input");

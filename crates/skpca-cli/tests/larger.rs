@@ -1,4 +1,4 @@
-//! Tables larger than the memory, in several files, and samples of them.
+//! Tables that are larger than memory or in several files, and samples of them.
 
 use std::io::{BufRead, BufReader, Read};
 use std::os::unix::fs::FileExt;
@@ -6,10 +6,10 @@ use std::process::Stdio;
 
 use crate::support::{Desk, NAMES, csv, normal, npy};
 
-/// Rows and columns: more numbers than are read into memory without asking.
+/// Rows and columns of a table that is too large for the memory limit below.
 const ROWS: usize = 52_000;
 const COLUMNS: usize = 20;
-/// Too little for this table and a fit, enough for the fit alone.
+/// Too little for this table together with a fit, but enough for the fit alone.
 const LITTLE: &str = "--memory 41MB";
 
 fn names() -> Vec<String> {
@@ -23,7 +23,7 @@ fn text(rows: &[Vec<f64>], order: &[usize]) -> String {
     csv(&ordered, &cells)
 }
 
-/// Numbers of which some need 64 bits, the first of them late.
+/// A table in which the first numbers that need 64 bits come late.
 fn table() -> Vec<Vec<f64>> {
     let mut rows = normal(5, ROWS, COLUMNS);
     for row in &mut rows[..ROWS / 2] {
@@ -77,7 +77,7 @@ fn a_fit_in_passes_gives_the_same_file_as_one_in_memory() {
 }
 
 #[test]
-fn methods_that_hold_every_row_choose_on_a_sample() {
+fn methods_that_need_every_row_in_memory_choose_points_on_a_sample() {
     let (desk, rows) = (Desk::new(), table());
     desk.put("all.npy", npy(&rows));
     let run = desk.run("fit all.npy -o model.skpca --method l21 --support 12 -q 4 --memory 60MB");
@@ -87,7 +87,7 @@ fn methods_that_hold_every_row_choose_on_a_sample() {
 }
 
 #[test]
-fn what_is_wrong_is_said_with_file_and_row() {
+fn errors_name_the_file_and_the_row() {
     let (desk, mut rows) = (Desk::new(), table());
     desk.put("a.csv", csv(&NAMES, &normal(1, 40, 3)));
     desk.put("b.csv", "c,b,a\n1,2,3\n1,,3\n");
@@ -130,8 +130,8 @@ fn what_is_wrong_is_said_with_file_and_row() {
     assert!(run.stderr.starts_with("error: /nowhere: no temporary file for a table"), "{}", run.stderr);
 }
 
-/// A fit of the file in passes that `change` is called in the middle of; returns what is said of it.
-fn said_of_a_file_that_changes(desk: &Desk, file: &str, change: impl FnOnce()) -> String {
+/// Fits the file in passes and calls `change` during the fit; returns the messages.
+fn fit_a_file_that_changes(desk: &Desk, file: &str, change: impl FnOnce()) -> String {
     let mut command = desk.command(&format!("fit {file} -o model.skpca --support 12 -q 4 {LITTLE}"));
     let mut child = command.stdout(Stdio::null()).stderr(Stdio::piped()).spawn().unwrap();
     let (mut said, mut rest) = (String::new(), BufReader::new(child.stderr.take().unwrap()));
@@ -152,28 +152,28 @@ fn a_file_that_changes_between_passes_ends_the_fit() {
     let bytes = npy(&rows);
     desk.put("all.npy", &bytes);
     let open = || std::fs::OpenOptions::new().write(true).open(desk.path("all.npy")).unwrap();
-    let said = said_of_a_file_that_changes(&desk, "all.npy", || {
+    let said = fit_a_file_that_changes(&desk, "all.npy", || {
         open().write_all_at(&1e3_f64.to_le_bytes(), bytes.len() as u64 - 8).unwrap();
     });
     assert!(said.ends_with("all.npy: the file changed while it was read; fit again once it is complete\n"), "{said}");
     desk.put("all.npy", &bytes);
-    let said = said_of_a_file_that_changes(&desk, "all.npy", || open().set_len(bytes.len() as u64 - 8).unwrap());
-    let expected = "all.npy ends before row 52000 of 52000: it was cut short while it was read\n";
+    let said = fit_a_file_that_changes(&desk, "all.npy", || open().set_len(bytes.len() as u64 - 8).unwrap());
+    let expected = "all.npy ends before row 52000 of 52000: it was truncated while being read\n";
     assert!(said.ends_with(expected) || said.ends_with("fit again once it is complete\n"), "{said}");
     desk.put("all.npy", &bytes);
-    let said = said_of_a_file_that_changes(&desk, "all.npy", || open().set_len(4_000_000).unwrap());
+    let said = fit_a_file_that_changes(&desk, "all.npy", || open().set_len(4_000_000).unwrap());
     let row = said.split_once("all.npy ends before row ").expect(&said).1;
-    assert!(row.ends_with(" of 52000: it was cut short while it was read\n"), "{said}");
+    assert!(row.ends_with(" of 52000: it was truncated while being read\n"), "{said}");
     let row: usize = row.split(' ').next().unwrap().parse().unwrap();
     // 128 bytes of header, 160 for each row.
     assert!(row > (4_000_000 - 128) / 160, "{said}");
 }
 
 #[test]
-fn memory_covers_the_copy_of_the_rows_that_learning_on_begins_with() {
+fn the_memory_limit_includes_the_copy_of_the_rows_for_updatable_models() {
     let desk = Desk::new();
     desk.put("all.npy", npy(&table()));
-    // The fit takes 41 MB, the copy 8.
+    // The fit takes 41 MB and the copy 8 MB.
     let words = "fit all.npy -o model.skpca --method landmarks --support 12 -q 4 --memory 45MB";
     desk.ok(words);
     let run = desk.run(&format!("{words} --updatable"));
@@ -185,7 +185,7 @@ fn memory_covers_the_copy_of_the_rows_that_learning_on_begins_with() {
 }
 
 #[test]
-fn text_that_ends_early_is_refused_with_its_line() {
+fn truncated_text_is_an_error_with_its_line() {
     let (desk, rows) = (Desk::new(), table());
     let text = text(&rows, &(0..COLUMNS).collect::<Vec<_>>());
     desk.put("cut.csv", &text[..text.len() - 40]);
@@ -216,8 +216,8 @@ fn a_sample_is_drawn_by_the_seed_and_the_model_says_so() {
     desk.ok("fit data.csv -o model.skpca --label kind --method discriminant --sample 2000 --support 5 --quiet");
 }
 
-/// A process that may have 270 MB of addresses fits tables of 300 MB. One arena: the allocator would otherwise reserve 64 MB of addresses,
-/// or 128 where they lie badly, for every thread.
+/// A process limited to 270 MB of address space fits a table of 300 MB. It uses one arena, since the allocator would
+/// otherwise reserve 64 MB of addresses per thread, or 128 MB if they are badly aligned.
 #[test]
 fn a_table_larger_than_the_address_space_is_fitted() {
     const MANY: usize = 1_500_000;

@@ -1,4 +1,4 @@
-//! One program for all tests of the command line: every program costs a build of its own.
+//! All tests of the command line, in one program to save build time.
 
 mod bad_data;
 mod compare;

@@ -1,4 +1,4 @@
-//! Model files that are missing, damaged or hostile: an error, never a panic and never an answer.
+//! Model files that are missing, damaged or hostile: an error, never a panic and never a result.
 
 use crate::support::{Desk, NAMES, csv, normal};
 use serde_json::Value;
@@ -11,7 +11,7 @@ fn desk() -> Desk {
     desk
 }
 
-/// Writes `bytes` as a model that must not be used; returns what is said to be wrong with it.
+/// Writes `bytes` as a model that must be rejected, and returns the message.
 fn complaint(desk: &Desk, verb: &str, bytes: &[u8], what: &str) -> String {
     desk.put("bad.skpca", bytes);
     let words = if verb == "inspect" { "inspect bad.skpca".to_string() } else { format!("{verb} bad.skpca data.csv") };
@@ -21,7 +21,7 @@ fn complaint(desk: &Desk, verb: &str, bytes: &[u8], what: &str) -> String {
     why.unwrap_or_else(|| panic!("{verb}, {what}: {}", run.stderr)).trim_end().to_string()
 }
 
-/// The same complaint, whatever the model was wanted for.
+/// The message, which must be the same for all commands.
 fn complaint_of_all(desk: &Desk, bytes: &[u8], what: &str) -> String {
     let [first, others @ ..] = ["score", "transform", "inspect"].map(|verb| complaint(desk, verb, bytes, what));
     assert!(others.iter().all(|other| *other == first), "{what}: {first}, {others:?}");
@@ -51,11 +51,11 @@ fn files_of_another_kind_are_no_models() {
     for (what, bytes, message) in cases {
         assert_eq!(complaint_of_all(&desk, &bytes, what), message, "{what}");
     }
-    // A size that is allowed, and not there.
+    // A valid size, but no such bytes.
     complaint_of_all(&desk, &[&(64_u64 << 20).to_le_bytes(), &model[8..]].concat(), "a header longer than the file");
 }
 
-/// Such files never end: a test that hangs or fills the memory is how this would fail.
+/// Such files never end, so a failure would hang this test or fill the memory.
 #[test]
 fn endless_files_are_no_models() {
     let desk = desk();
@@ -64,7 +64,7 @@ fn endless_files_are_no_models() {
     for words in ["inspect /dev/zero", "score /dev/zero data.csv", "transform /dev/zero data.csv"] {
         desk.refuses(words, 1, empty);
     }
-    // A header that is all right, and a gigabyte and more behind it.
+    // A valid header, followed by more than a gigabyte.
     desk.put("head", &model[..model.len() - 1]);
     let run = desk.shell("ulimit -v 4000000; cat head /dev/zero 2> /dev/null | { true", "inspect /dev/stdin", "; }");
     assert_eq!(run.code, 1);
@@ -73,9 +73,9 @@ fn endless_files_are_no_models() {
     assert_eq!((through.code, through.stdout), (0, desk.ok("inspect model.skpca")));
 }
 
-/// A sparse file of a terabyte takes no room on the disk, and must take none in memory.
+/// A sparse file of a terabyte takes no space on disk, and must take none in memory.
 #[test]
-fn a_model_larger_than_the_memory_is_refused() {
+fn a_model_larger_than_the_memory_is_rejected() {
     let desk = desk();
     desk.put("huge.skpca", desk.bytes("model.skpca"));
     std::fs::OpenOptions::new().write(true).open(desk.path("huge.skpca")).unwrap().set_len(1 << 40).unwrap();
@@ -88,7 +88,7 @@ fn a_model_larger_than_the_memory_is_refused() {
 }
 
 #[test]
-fn a_model_cut_anywhere_is_refused() {
+fn a_model_cut_anywhere_is_rejected() {
     let desk = desk();
     let model = desk.bytes("model.skpca");
     for length in (0..model.len()).step_by(model.len() / 250).chain([model.len() - 1]) {
@@ -98,11 +98,11 @@ fn a_model_cut_anywhere_is_refused() {
 }
 
 #[test]
-fn a_model_with_one_bit_flipped_is_refused() {
+fn a_model_with_one_bit_flipped_is_rejected() {
     let desk = desk();
     let model = desk.bytes("model.skpca");
     let bits = 8 * model.len();
-    // A stride without a common factor with 8 visits every place in a byte.
+    // A stride coprime to 8 visits every bit position.
     for bit in (0..bits).step_by((bits / 60) | 1) {
         let mut bytes = model.clone();
         bytes[bit / 8] ^= 1 << (bit % 8);
@@ -111,7 +111,7 @@ fn a_model_with_one_bit_flipped_is_refused() {
 }
 
 #[test]
-fn a_model_of_another_version_is_refused_by_number() {
+fn a_model_of_another_version_is_rejected_by_number() {
     let desk = desk();
     for version in [0, 5] {
         let mut file = Container::of(&desk.bytes("model.skpca"));
@@ -122,7 +122,7 @@ fn a_model_of_another_version_is_refused_by_number() {
 }
 
 #[test]
-fn a_model_with_numbers_that_are_not_finite_is_refused() {
+fn a_model_with_numbers_that_are_not_finite_is_rejected() {
     let desk = desk();
     let sound = Container::of(&desk.bytes("model.skpca"));
     let tensors = ["beta", "coefficients", "mu", "scale", "scores", "shift", "support", "variances"];
@@ -139,7 +139,7 @@ fn a_model_with_numbers_that_are_not_finite_is_refused() {
 }
 
 #[test]
-fn a_model_whose_entries_make_no_sense_is_refused() {
+fn a_model_whose_entries_make_no_sense_is_rejected() {
     let desk = desk();
     let sound = Container::of(&desk.bytes("model.skpca"));
     let cases = [
@@ -169,9 +169,9 @@ fn a_model_whose_entries_make_no_sense_is_refused() {
     }
 }
 
-/// Otherwise the tests above would see nothing but wrong checksums.
+/// Otherwise the tests above would only test wrong checksums.
 #[test]
-fn a_model_taken_apart_and_signed_again_is_as_good_as_before() {
+fn a_model_rebuilt_with_a_new_checksum_is_valid() {
     let desk = desk();
     let mut file = Container::of(&desk.bytes("model.skpca"));
     file.set("seed", Value::from(7));
@@ -205,7 +205,7 @@ impl Container {
         &mut self.data[range[0]..range[1]]
     }
 
-    /// Replaces one field of our entry; the checksum in front of it is then wrong.
+    /// Replaces one field of the metadata entry, which invalidates the checksum in front of it.
     fn set(&mut self, name: &str, value: Value) {
         let entry = self.header["__metadata__"]["skpca"].as_str().unwrap().to_string();
         let mut fields: Value = serde_json::from_str(&entry[8..]).unwrap();
@@ -214,7 +214,7 @@ impl Container {
         self.header["__metadata__"]["skpca"] = Value::from(format!("{}{fields}", &entry[..8]));
     }
 
-    /// Makes the checksum right again, as one who means harm would.
+    /// Recomputes the checksum, as an attacker would.
     fn sign(&mut self) {
         let text = self.header["__metadata__"]["skpca"].as_str().unwrap()[8..].to_string();
         let names: Vec<String> = self.header.as_object().unwrap().keys().cloned().collect();

@@ -1,10 +1,10 @@
-//! The page for the control room: what it counts and names, and what is refused. How it looks is tested in a browser.
+//! `skpca monitor`: the counts and names on the page, and errors. How the page looks is tested in a browser.
 
 use std::fmt::Write;
 
 use crate::support::{Desk, NAMES, csv, normal};
 
-/// A model of normal rows in the order of time, with a threshold that holds for fresh ones.
+/// A model of normal rows in time order, with a threshold that is valid for new rows.
 fn desk() -> Desk {
     let desk = Desk::new();
     desk.put("train.csv", csv(&NAMES, &normal(1, 400, 3)));
@@ -12,7 +12,7 @@ fn desk() -> Desk {
     desk
 }
 
-/// Rows with a column of time, in which `b` is 40 from row 30 to 34.
+/// Rows with a time column, in which `b` is 40 from row 30 to 34.
 fn faulty(rows: usize) -> String {
     let mut text = "time,a,b,c\n".to_string();
     for (i, mut row) in normal(2, rows, 3).into_iter().enumerate() {
@@ -28,7 +28,7 @@ fn page(desk: &Desk, name: &str) -> String {
     String::from_utf8(desk.bytes(name)).unwrap()
 }
 
-/// How many alarms and runs there are, by the scores of the program.
+/// Counts alarms and runs from the output of `score`.
 fn alarms(desk: &Desk, words: &str) -> (usize, usize) {
     let novel: Vec<bool> = desk.rows(words).iter().map(|row| row[3] == 1.0).collect();
     let begins = |i: &usize| novel[*i] && (*i == 0 || !novel[*i - 1]);
@@ -36,7 +36,7 @@ fn alarms(desk: &Desk, words: &str) -> (usize, usize) {
 }
 
 #[test]
-fn alarms_are_those_of_the_scores_and_runs_name_their_cause() {
+fn alarms_agree_with_the_scores_and_runs_name_their_cause() {
     let desk = desk();
     desk.put("today.csv", faulty(200));
     let told = desk.ok("monitor model.skpca today.csv -o chart.html --time time");
@@ -56,7 +56,7 @@ fn alarms_are_those_of_the_scores_and_runs_name_their_cause() {
 }
 
 #[test]
-fn pipes_files_and_columns_of_time_give_the_same_page() {
+fn pipes_and_files_give_the_same_page() {
     let desk = desk();
     desk.put("data.csv", faulty(300));
     desk.ok("monitor model.skpca data.csv -o file.html --time time --quiet");
@@ -64,7 +64,7 @@ fn pipes_files_and_columns_of_time_give_the_same_page() {
     assert_eq!((piped.code, piped.stdout.as_str(), piped.stderr.as_str()), (0, "", ""));
     let pipe = page(&desk, "pipe.html").replace("Monitor: -", "Monitor: data.csv").replace("- by ", "data.csv by ");
     assert!(pipe == page(&desk, "file.html"));
-    // A number that the model reads may be the time as well.
+    // A numeric input of the model may be the time column as well.
     desk.ok("monitor model.skpca data.csv -o number.html --time a --drop time --quiet");
     assert!(page(&desk, "number.html").contains("<p class=\"along\">a</p>"));
 }
@@ -92,7 +92,7 @@ fn any_number_of_rows_makes_a_small_page() {
 }
 
 #[test]
-fn the_page_says_what_its_limits_are_worth() {
+fn the_page_explains_its_limits() {
     let desk = desk();
     desk.put("today.csv", faulty(200));
     let page = |words: &str| {
@@ -109,7 +109,7 @@ fn the_page_says_what_its_limits_are_worth() {
 }
 
 #[test]
-fn rows_that_cannot_be_used_are_passed_over_if_asked() {
+fn unusable_rows_are_skipped_on_request() {
     let desk = desk();
     desk.put("bad.csv", "time,a,b,c\n1,0,0,0\n2,0,,0\n3,0,0,0\n");
     let run = desk.run("monitor model.skpca bad.csv -o chart.html --time time");
@@ -121,7 +121,7 @@ fn rows_that_cannot_be_used_are_passed_over_if_asked() {
 }
 
 #[test]
-fn what_makes_no_page_is_refused() {
+fn inputs_that_make_no_page_are_errors() {
     let desk = desk();
     desk.put("today.csv", faulty(50));
     let extension = |name: &str| format!("{name}: unknown extension: the page is HTML, name it .html");
@@ -137,12 +137,12 @@ fn what_makes_no_page_is_refused() {
     desk.refuses("monitor page.html today.csv -o page.html", 2, "page.html: the output would replace the input");
     desk.put("empty.csv", "a,b,c\n");
     desk.refuses("monitor model.skpca empty.csv -o chart.html", 1, "empty.csv: no rows");
-    // Three components hold all that three columns vary by.
+    // Three components capture all variance of three columns.
     desk.ok("fit train.csv -o full.skpca --kernel linear --support 3 -q 3 --quiet");
     desk.refuses(
         "monitor full.skpca today.csv -o chart.html",
         2,
-        "full.skpca has no limit: its components hold all that rows vary by, so that scores are rounding errors; fit it with \
+        "full.skpca has no limit: its components capture all variance of the rows, so that scores are rounding errors; fit it with \
          fewer components (-q) or with --novelty",
     );
 }

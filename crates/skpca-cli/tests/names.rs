@@ -1,4 +1,4 @@
-//! The program and the bindings know methods and kernels by the registries alone: their sources name none.
+//! The program and the bindings know methods and kernels from the registries only: their sources name none.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -6,14 +6,14 @@ use std::path::{Path, PathBuf};
 use skpca::kernel::KERNELS;
 use skpca::method::METHODS;
 
-/// Folders that are searched, from the root of the tree.
+/// Folders to search, relative to the root of the repository.
 const FOLDERS: [&str; 3] = ["crates/skpca-cli/src", "crates/skpca-python/src", "crates/skpca-python/python"];
 
-/// Names that are also ordinary words here: they count where they stand alone between quotes.
+/// Names that are also ordinary words: they count only if they are quoted.
 const WORDS: [&str; 9] =
     ["energy", "exact", "expansion", "landmarks", "likelihood", "linear", "pursuit", "robust", "threshold"];
 
-/// Lines that may name one: a file, and what stands on the line.
+/// Lines that may name one: a file, and a part of the line.
 const ALLOWED: &[(&str, &str)] = &[
     // Examples.
     ("arguments.rs", "skpca fit train.csv"),
@@ -25,15 +25,15 @@ const ALLOWED: &[(&str, &str)] = &[
     ("report.rs", "/// `l21-50.skpca`, `greedy-fidelity-0.95.skpca`"),
     ("_spec.py", r#""name": "rbf", "gamma": 0.5"#),
     ("_parameters.py", r#"``{"name": "l21", "penalty": 0.1}``"#),
-    ("lib.rs", r#"/// A spec as JSON: `l21,penalty=0.1`"#),
+    ("lib.rs", r#"/// Converts a spec to JSON: `l21,penalty=0.1`"#),
     ("_parameters.py", r#"``{"name": "rbf", "gamma": 0.5}``"#),
-    // The points that a user chose, and a kind of regression.
+    // Points given by the user, and a kind of regression.
     ("lib.rs", "/// Fits a model to the rows of x, dense or sparse. `landmarks` are points to keep"),
     ("_kernel_model.py", r#"return {"landmarks": "#),
     ("_linear.py", "is an elastic-net regression on"),
     ("arguments.rs", r#"conflicts_with = "landmarks""#),
     ("arguments.rs", r#"conflicts_with_all = ["support", "fidelity", "landmarks"]"#),
-    // A fit that sets rows aside, whatever its method.
+    // A fit that excludes outliers, with any method.
     ("_novelty.py", r#""robust": self._sets_aside"#),
     ("_request.py", r#""robust": request.get("robust", False)"#),
     // Defaults.
@@ -44,7 +44,7 @@ const ALLOWED: &[(&str, &str)] = &[
     ("_core.pyi", r#"kernel: str = "rbf""#),
     ("_given.py", r#"AMONG_SAMPLES = "greedy""#),
     ("lib.rs", r#"method = "expansion", kernel = "rbf""#),
-    // Words that mean something else: the threshold of the scores, a linear classifier, a capability.
+    // Words with another meaning: the threshold of the scores, a linear classifier, a capability.
     ("apply.rs", r#"["score", "threshold", "p_value", "novel"]"#),
     ("inspect.rs", r#"("threshold", threshold(model))"#),
     ("plots.rs", r#""threshold""#),
@@ -95,7 +95,7 @@ fn mentions(line: &str, name: &str) -> bool {
     })
 }
 
-/// What a file mentions above its tests.
+/// The names that a file mentions outside its tests.
 fn mentions_of(file: PathBuf) -> Vec<Mention> {
     let text = fs::read_to_string(&file).unwrap();
     let lines = text.lines().take_while(|line| *line != "#[cfg(test)]");
@@ -111,7 +111,7 @@ fn only_defaults_and_examples_name_a_method_or_a_kernel() {
     let surplus: Vec<String> = surplus.map(|m| format!("{}: {}: {}", m.file.display(), m.name, m.line)).collect();
     assert!(surplus.is_empty(), "take these names from the registry:\n{}", surplus.join("\n"));
     for one in ALLOWED {
-        assert!(found.iter().any(|mention| mention.is_allowed_by(one)), "{one:?} is no longer there");
+        assert!(found.iter().any(|mention| mention.is_allowed_by(one)), "{one:?} no longer exists");
     }
 }
 

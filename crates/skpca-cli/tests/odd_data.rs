@@ -1,5 +1,5 @@
-//! Tables that are odd but valid: they must fit, and what they give must make sense. Where nothing can be fitted, the
-//! message says why.
+//! Degenerate but valid tables: fits must succeed and give sensible results. If nothing can be fitted, the message says
+//! why.
 
 use crate::support::{Desk, NAMES, csv, distance, normal, scaled};
 use serde_json::Value;
@@ -14,7 +14,7 @@ fn desk(rows: &[Vec<f64>]) -> Desk {
     desk
 }
 
-/// Fits `data.csv` and checks that features and scores of its own rows make sense; returns what the fit says.
+/// Fits `data.csv`, checks that features and scores of its rows are sensible, and returns the description of the model.
 fn sound(desk: &Desk, flags: &str) -> Value {
     let fit = desk.json(&format!("fit data.csv -o model.skpca --json {flags}"));
     let (n, q) = (fit["n"].as_u64().unwrap() as usize, fit["q"].as_u64().unwrap() as usize);
@@ -24,7 +24,7 @@ fn sound(desk: &Desk, flags: &str) -> Value {
     let scores = desk.rows("score model.skpca data.csv");
     assert_eq!(scores.len(), n, "{flags}");
     for row in scores {
-        // Models with a density tell the log-likelihood too.
+        // Models with a density add the log-likelihood.
         let [score, threshold, p, novel, ref more @ ..] = row[..] else { panic!("{row:?}") };
         assert!(more.len() == usize::from(fit["method"]["name"] == "likelihood"), "{flags}: {row:?}");
         assert!(more.iter().all(|v| v.is_finite()), "{flags}: {row:?}");
@@ -61,7 +61,7 @@ fn a_constant_column_changes_nothing() {
     assert!(distance(&scores(&plain), &scores(&padded)) < 1e-12);
 }
 
-/// Those that need no labels.
+/// Kernels that need no labels.
 fn plain_kernels() -> impl Iterator<Item = &'static Entry> {
     KERNELS.iter().filter(|entry| !entry.capabilities.labelled)
 }
@@ -130,7 +130,7 @@ fn half_the_rows_may_be_one_row() {
 }
 
 #[test]
-fn more_components_than_there_are_is_a_note() {
+fn fewer_components_than_requested_are_noted() {
     let desk = desk(&normal(1, 40, 3));
     let run = desk.run("fit data.csv -o model.skpca --kernel linear -q 6");
     let note = "note: 6 components asked for, 3 found: to working precision, the data have no higher rank\n";
@@ -153,9 +153,9 @@ fn equal_rows_leave_nothing_to_fit() {
 }
 
 #[test]
-fn standardised_tables_do_not_know_their_unit() {
+fn standardised_tables_do_not_depend_on_their_unit() {
     let rows = normal(1, 40, 3);
-    // Points that move stop where little is gained, which rounding shifts: chosen rows are the same to the last bit.
+    // Only methods that choose rows: where synthetic points stop moving depends on rounding.
     for flags in ["--support 8", "--fidelity 0.9", "-q 4", "--kernel linear"].into_iter().zip([
         "landmarks",
         "greedy",
@@ -179,12 +179,12 @@ fn standardised_tables_do_not_know_their_unit() {
     }
 }
 
-/// Score and threshold. Rounding may change p-values: support rows tie at zero but for it.
+/// Score and threshold. p-values may differ, since the scores of support rows are zero up to rounding.
 fn leading(scores: &[Vec<f64>]) -> Vec<Vec<f64>> {
     scores.iter().map(|row| row[..2].to_vec()).collect()
 }
 
-/// Unscaled, squares overflow or vanish. A model, or advice to scale: never a panic, never a wrong reason.
+/// Without scaling, squares overflow or vanish. The fit must succeed or advise to scale.
 #[test]
 fn huge_and_tiny_tables_unscaled_fit_or_are_told_to_scale() {
     let mut wrong = Vec::new();
@@ -196,7 +196,7 @@ fn huge_and_tiny_tables_unscaled_fit_or_are_told_to_scale() {
                 let run = desk.run(&format!("fit data.csv -o model.skpca {flags}"));
                 let advised = run.stderr.starts_with("error: ") && run.stderr.contains("scal");
                 if run.code == 0 {
-                    // Five points hold 0.39 and more of what is to be had where numbers are of the usual size.
+                    // With numbers of ordinary size, five points reach a fidelity of 0.39 and more.
                     let fidelity = sound(&desk, &flags)["fidelity"].as_f64().unwrap();
                     wrong.extend((fidelity < 0.3).then(|| format!("× {factor:e} {flags}: fidelity {fidelity:e}\n")));
                 } else if !advised {

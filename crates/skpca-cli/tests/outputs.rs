@@ -1,4 +1,4 @@
-//! What a run must leave alone: what it reads, and files that are not its own.
+//! Files that a run must not replace: its inputs, and files that skpca did not create.
 
 use std::fs;
 use std::os::unix::fs::{PermissionsExt, symlink};
@@ -73,7 +73,7 @@ fn the_demo_replaces_only_its_own_files() {
     }
     desk.put("skpca-demo.html", "my page");
     desk.refuses("demo", 2, &foreign("skpca-demo.html"));
-    assert!(!desk.path("k/clusters.csv").exists(), "everything is looked at before anything is written");
+    assert!(!desk.path("k/clusters.csv").exists(), "all outputs are checked before any is written");
     desk.ok("demo -o k --quiet");
     desk.ok("demo -o k --quiet");
 }
@@ -90,7 +90,7 @@ fn manual_pages_replace_only_manual_pages() {
 }
 
 #[test]
-fn a_read_only_output_is_refused_before_the_data_are_read() {
+fn a_read_only_output_is_rejected_before_the_data_are_read() {
     let desk = desk();
     for file in ["old.skpca", "old.csv", "old.html"] {
         desk.put(file, "old");

@@ -1,4 +1,4 @@
-//! `skpca path`: a table of sizes or of penalties, each row of which is what a fit gives.
+//! `skpca path`: a table of sizes or of penalties, each row of which agrees with a fit.
 
 use crate::support::{Desk, NAMES, csv, normal, numbers};
 
@@ -17,7 +17,7 @@ fn sizes_grow_and_so_does_the_fidelity() {
         let rows = numbers(&text);
         assert_eq!(rows.last().unwrap()[0], 6.0);
         assert!(rows.windows(2).all(|pair| pair[0][0] < pair[1][0] && pair[0][1] <= pair[1][1]), "{text}");
-        // A fit of that size goes on where the path passes by.
+        // A fit of that size optimises further than the path, which only passes through it.
         let model = desk.run(&format!("fit data.csv -o model.skpca -q 2 --support 6 {method} --json"));
         let fidelity = serde_json::from_str::<serde_json::Value>(&model.stdout).unwrap()["fidelity"].as_f64().unwrap();
         assert!(fidelity >= rows.last().unwrap()[1] - 1e-2, "{fidelity} {text}");
@@ -25,7 +25,7 @@ fn sizes_grow_and_so_does_the_fidelity() {
 }
 
 #[test]
-fn a_step_is_what_a_fit_with_its_penalty_selects() {
+fn a_step_agrees_with_a_fit_with_its_penalty() {
     let desk = desk();
     let text = desk.ok("path data.csv -q 2 --method l21 --shares 0.5,0.2");
     assert!(text.starts_with("share,penalty,points,fidelity,objective,gap,converged\n"), "{text}");
@@ -40,7 +40,7 @@ fn a_step_is_what_a_fit_with_its_penalty_selects() {
 }
 
 #[test]
-fn twenty_penalties_where_none_are_named_and_a_file_where_one_is() {
+fn twenty_penalties_by_default_and_output_to_a_file() {
     let desk = desk();
     assert_eq!(desk.ok("path data.csv -q 2 --method elastic-net -o path.csv --quiet"), "");
     let rows = numbers(&String::from_utf8(desk.bytes("path.csv")).unwrap());
@@ -50,11 +50,11 @@ fn twenty_penalties_where_none_are_named_and_a_file_where_one_is() {
 }
 
 #[test]
-fn what_a_method_has_no_path_of_is_refused() {
+fn the_wrong_kind_of_path_is_an_error() {
     let desk = desk();
     desk.refuses("path data.csv --shares 0.1", 2, "--shares: expansion has a path of sizes; see --most");
     desk.refuses("path data.csv --method l1 --most 9", 2, "--most: l1 has a path of penalties; see --shares");
-    desk.refuses("path data.csv --most 0", 2, "most = 0: expected a whole number from 1");
+    desk.refuses("path data.csv --most 0", 2, "most = 0: expected an integer ≥ 1");
     desk.refuses("path data.csv -o data.csv", 2, "data.csv: the output would replace the input");
     let none = "method = landmarks: expected expansion or greedy: others have no such path";
     desk.refuses("path data.csv --method landmarks", 2, none);

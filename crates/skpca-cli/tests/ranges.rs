@@ -1,9 +1,8 @@
-//! Rows of other tables than the model's: columns it does not know are left out, and rows far outside its range are
-//! noticed.
+//! New tables: unknown columns are left out, and rows far outside the training range cause a warning.
 
 use crate::support::{Desk, NAMES, csv, normal, scaled};
 
-/// What is said of rows far outside.
+/// The warning about rows far outside.
 const FAR: &str = "is far outside the range of the training rows: ";
 
 fn desk_with_model() -> Desk {
@@ -27,14 +26,14 @@ fn columns_that_the_model_does_not_know_are_left_out() {
     assert_eq!(desk.ok("score model.skpca more.csv --drop note"), expected);
     let appended = desk.ok("score model.skpca more.csv --append");
     assert!(appended.starts_with("note,a,b,c,d,score,"), "{appended}");
-    // With a column missing nothing is left out: it may be there under another name.
+    // If a column is missing, nothing is left out, since it may have another name.
     desk.put("misspelt.csv", csv(&["a", "bb", "c"], &normal(1, 5, 3)));
     let message = "columns do not match the model: missing 'b'; not known to it 'bb'";
     desk.refuses("score model.skpca misspelt.csv", 1, message);
 }
 
 #[test]
-fn rows_far_outside_the_range_are_noticed_once() {
+fn rows_far_outside_the_range_cause_one_warning() {
     let desk = desk_with_model();
     for command in ["score", "transform"] {
         assert_eq!(desk.run(&format!("{command} model.skpca data.csv")).stderr, "");

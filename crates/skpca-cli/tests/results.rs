@@ -1,4 +1,4 @@
-//! What the program answers: the same for the same question, and what its words promise.
+//! Results of the program: they are reproducible and as documented.
 
 use std::io::{BufRead, BufReader};
 use std::process::Stdio;
@@ -10,7 +10,7 @@ use skpca::kernel::KERNELS;
 use skpca::method::METHODS;
 use skpca::{Level, Points, Precision, format};
 
-/// Rows enough for several blocks, so that threads have something to share.
+/// Enough rows for several blocks, so that threads can share the work.
 const ROWS: usize = 1500;
 
 fn desk(n: usize) -> Desk {
@@ -78,7 +78,7 @@ fn results_do_not_depend_on_threads() {
 }
 
 #[test]
-fn a_row_alone_gets_what_it_gets_in_company() {
+fn a_single_row_gets_the_same_results_as_in_a_batch() {
     let rows = normal(1, 700, 3);
     let desk = desk(700);
     for kernel in
@@ -108,7 +108,7 @@ fn columns_are_known_by_name_in_any_order() {
     }
 }
 
-/// The table with a column of words in front, under `names`, and with one of dates behind.
+/// The table with columns `names`, with a column of words in front and a column of dates at the end.
 fn labelled(names: &[&str]) -> String {
     let plain = csv(&[], &normal(1, 40, 3));
     let header = if names.is_empty() { String::new() } else { names.join(",") + "\n" };
@@ -116,7 +116,7 @@ fn labelled(names: &[&str]) -> String {
 }
 
 #[test]
-fn label_and_dropped_columns_may_be_there_later_or_not() {
+fn label_and_dropped_columns_are_optional_in_new_tables() {
     let desk = desk(40);
     desk.put("labelled.csv", labelled(&["kind", "a", "b", "c", "day"]));
     desk.ok("fit labelled.csv -o model.skpca --support 8 --label kind --drop day");
@@ -128,7 +128,7 @@ fn label_and_dropped_columns_may_be_there_later_or_not() {
 }
 
 #[test]
-fn label_and_dropped_columns_of_tables_without_names_may_be_there_later_or_not() {
+fn label_and_dropped_columns_are_optional_in_new_tables_without_names() {
     let desk = Desk::new();
     desk.put("labelled.csv", labelled(&[]));
     desk.put("plain.npy", npy(&normal(1, 40, 3)));
@@ -141,7 +141,7 @@ fn label_and_dropped_columns_of_tables_without_names_may_be_there_later_or_not()
 }
 
 #[test]
-fn json_says_what_the_model_is() {
+fn json_describes_the_model() {
     let desk = desk(200);
     let rows = "--method landmarks --support 20";
     for flags in [rows, "--support 20", "--fidelity 0.9", "--method exact -q 3", "--kernel linear", "--no-center -q 2"]
@@ -164,7 +164,7 @@ fn describes(fit: &Value, n: u64, flags: &str) {
     let (m, q) = (count("m"), count("q"));
     assert!(fit["method"]["name"].is_string() && fit["kernel"]["name"].is_string(), "{flags}");
     assert_eq!((count("n"), count("d")), (n, 3), "{flags}");
-    // Points of the method's own are no rows.
+    // Synthetic points are not rows.
     assert_eq!(fit.get("support").is_none(), fit["method"]["name"] == "expansion", "{flags}");
     let support = if fit.get("support").is_some() { list("support") } else { (0..m).map(|i| i as f64).collect() };
     assert!(support.windows(2).all(|pair| pair[0] < pair[1]), "{flags}: {support:?}");
@@ -185,7 +185,7 @@ fn describes(fit: &Value, n: u64, flags: &str) {
 }
 
 #[test]
-fn a_fidelity_asked_for_is_reached() {
+fn a_requested_fidelity_is_reached() {
     for n in [200, ROWS] {
         let desk = desk(n);
         let mut points = 0;
@@ -214,7 +214,7 @@ fn the_threshold_is_the_quantile_of_the_training_scores() {
 }
 
 #[test]
-fn a_detector_alarms_as_often_as_asked_for_and_names_causes() {
+fn a_detector_has_the_requested_false_alarm_rate_and_names_causes() {
     let desk = desk(300);
     let fit = desk.json("fit data.csv -o model.skpca --novelty --false-alarms 10% --json");
     assert_eq!((&fit["statistic"], fit["calibration"]["folds"].as_u64()), (&"mahalanobis".into(), Some(10)));
@@ -241,7 +241,7 @@ fn a_detector_alarms_as_often_as_asked_for_and_names_causes() {
     }
 }
 
-/// `numpy.quantile` of sorted values, its default method.
+/// `numpy.quantile` of sorted values, with its default method.
 fn linear_quantile(sorted: &[f64], quantile: f64) -> f64 {
     let position = quantile * (sorted.len() - 1) as f64;
     let below = position.floor() as usize;
@@ -278,7 +278,7 @@ fn the_summary_says_how_the_fit_ended() {
 }
 
 #[test]
-fn a_reader_that_leaves_early_is_no_failure() {
+fn a_closed_pipe_is_not_a_failure() {
     let desk = desk(ROWS);
     desk.ok("fit data.csv -o model.skpca --support 20");
     for verb in ["score", "transform"] {
@@ -294,7 +294,7 @@ fn a_reader_that_leaves_early_is_no_failure() {
 }
 
 #[test]
-fn help_teaches_every_command_and_every_name() {
+fn help_describes_every_command_method_and_kernel() {
     let desk = Desk::new();
     let all = desk.ok("--help");
     for command in
@@ -335,18 +335,18 @@ fn help_teaches_every_command_and_every_name() {
     desk.refuses("methods magic", 2, &format!("unknown method 'magic': expected one of {}", names.join(", ")));
 }
 
-/// Whether it is in a comparison without labels, under the default kernel.
+/// Whether a comparison without labels and with the default kernel includes the method.
 fn compared(entry: &skpca::method::Entry) -> bool {
     entry.takes(&skpca::Fit::default().kernel) && !entry.capabilities.labelled
 }
 
-/// Whether a comparison without labels asks it for several sizes.
+/// Whether such a comparison fits the method at several sizes.
 fn has_sizes(entry: &skpca::method::Entry) -> bool {
     !entry.capabilities.keeps_all_rows && compared(entry)
 }
 
 #[test]
-fn the_demo_compares_every_method_and_leaves_models_to_look_into() {
+fn the_demo_compares_every_method_and_keeps_models() {
     let desk = Desk::new();
     let table = desk.ok("demo");
     desk.ok("demo -o demo/here");
@@ -357,7 +357,7 @@ fn the_demo_compares_every_method_and_leaves_models_to_look_into() {
     }
     assert!(table.contains("The page is skpca-demo.html"), "{table}");
     let page = |path: &str| String::from_utf8(desk.bytes(path)).unwrap();
-    assert_eq!(page("skpca-demo.html").matches("class=\"data\"").count(), 2, "a section for each set");
+    assert_eq!(page("skpca-demo.html").matches("class=\"data\"").count(), 2, "a section for each data set");
     assert!(page("demo/here/skpca-demo.html").contains("demo/here/parabola.csv"), "the command as it has to be called");
     for set in ["clusters", "parabola"] {
         let files = std::fs::read_dir(desk.path(&format!("demo/here/{set}"))).unwrap();
@@ -376,7 +376,7 @@ fn the_demo_compares_every_method_and_leaves_models_to_look_into() {
 }
 
 #[test]
-fn a_likelihood_model_tells_the_likelihood_of_rows() {
+fn a_likelihood_model_computes_log_likelihoods() {
     let desk = desk(300);
     let fit = desk.json("fit data.csv -o model.skpca --method likelihood --support 12 --json");
     assert_eq!(fit["center"], false);
@@ -421,7 +421,7 @@ fn labels_separate_classes_and_are_not_needed_later() {
         assert_eq!(desk.rows("score model.skpca new.csv").len(), 60, "{flags}");
         if flags.contains("discriminant") {
             assert_eq!(fit["q"], 1, "{flags}");
-            // One threshold tells the two classes apart.
+            // One threshold separates the two classes.
             let side = |parity: usize| (0..60).filter(move |i| i % 2 == parity).map(|i| features[i][0]);
             let (low, high) = (side(0).fold(f64::MAX, f64::min), side(0).fold(f64::MIN, f64::max));
             assert!(side(1).filter(|y| (low..=high).contains(y)).count() <= 3, "{flags}");
@@ -434,7 +434,7 @@ fn labels_separate_classes_and_are_not_needed_later() {
 }
 
 #[test]
-fn what_needs_labels_says_so() {
+fn missing_labels_are_an_error() {
     let desk = Desk::new();
     desk.put("data.csv", classes(|i| if i.is_multiple_of(2) { "red" } else { "blue" }));
     desk.put("holes.csv", classes(|i| if i == 7 { "" } else { "red" }));

@@ -1,4 +1,4 @@
-//! Rows as they arrive: a line in, a line out; tables larger than the memory; rows that cannot be used.
+//! Streaming: one output line per input line as rows arrive, tables larger than memory, and unusable rows.
 
 use std::io::{BufRead, BufReader, Read, Write};
 use std::process::Stdio;
@@ -15,14 +15,14 @@ fn desk() -> Desk {
     desk
 }
 
-/// Every row of `text` but the header, sent and answered before the next one.
+/// Sends each row of `text` and waits for its answer before sending the next one.
 fn converse(desk: &Desk, words: &str, text: &str) -> String {
     let mut command = desk.command(words);
     let mut child = command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
     let (mut input, mut output) = (child.stdin.take().unwrap(), BufReader::new(child.stdout.take().unwrap()));
     let mut answers = String::new();
     for (i, row) in text.lines().enumerate() {
-        // In two halves, so that no read brings a whole line.
+        // In two halves, so that no read returns a whole line.
         let (left, right) = row.split_at(row.len() / 2);
         input.write_all(left.as_bytes()).unwrap();
         input.write_all(format!("{right}\n").as_bytes()).unwrap();
@@ -66,7 +66,7 @@ fn pipes_and_files_give_the_same_answers() {
 }
 
 #[test]
-fn columns_are_repeated_in_front_of_the_results() {
+fn columns_are_copied_in_front_of_the_results() {
     let desk = desk();
     let rows = normal(3, 5, 3);
     let line = |(i, row): (usize, &Vec<f64>)| format!("t{i},{:e},{:e},\"a, b\",{:e}\n", row[2], row[0], row[1]);
@@ -92,18 +92,18 @@ fn columns_are_repeated_in_front_of_the_results() {
 }
 
 #[test]
-fn repeated_columns_survive_every_format() {
+fn copied_columns_survive_every_format() {
     let desk = desk();
     desk.put("log.csv", "id,a,b,c\nx1,0.5,1e-3,-2\n\"x, 2\",0.25,3,1\n");
     let expected = desk.ok("score model.skpca log.csv --drop id --append");
     let drop = "--drop id score threshold p_value novel --append";
     for format in ["parquet", "feather", "arrow", "csv.gz", "tsv"] {
         desk.ok(&format!("score model.skpca log.csv --drop id --append -o out.{format}"));
-        // Once more over what was written: its columns, the old results among them, and features behind them.
+        // Transform what was written: its columns, including the old results, come before the features.
         let again = desk.ok(&format!("transform model.skpca out.{format} {drop}"));
         let columns: String =
             again.lines().map(|line| line.rsplitn(9, ',').last().unwrap().to_string() + "\n").collect();
-        // Numbers that are no features come back as the text of their type.
+        // Numbers that are not features are copied as text, formatted according to their type.
         assert_eq!(columns.replace(".0\n", "\n"), expected, "{format}");
     }
     let clash = "--append: the table has a column 'score' already; rename it, or leave it out";
@@ -111,7 +111,7 @@ fn repeated_columns_survive_every_format() {
 }
 
 #[test]
-fn rows_that_cannot_be_used_are_passed_over_if_asked() {
+fn unusable_rows_are_skipped_on_request() {
     let desk = desk();
     desk.put("good.csv", "a,b,c\n1,2,3\n3,2,1\n");
     desk.put("bad.csv", "a,b,c\n1,2,3\n1,2\n1,,3\n1,x,3\n3,2,1\n1e300,1,inf\n");
@@ -125,7 +125,7 @@ fn rows_that_cannot_be_used_are_passed_over_if_asked() {
     }
     assert_eq!(desk.run("score model.skpca bad.csv --skip-bad --quiet").stderr, "");
 
-    // From a pipe the rows before the first bad one are answered, and the rest is not.
+    // In a pipe, the rows before the first bad one are answered, the others are not.
     let run = desk.feed("score model.skpca -", &desk.bytes("bad.csv"));
     let answered: Vec<&str> = expected.lines().take(2).collect();
     assert_eq!((run.code, run.stdout.lines().collect::<Vec<_>>()), (1, answered));
@@ -143,7 +143,7 @@ fn rows_that_cannot_be_used_are_passed_over_if_asked() {
 }
 
 #[test]
-fn rows_outside_of_what_can_be_scaled_are_passed_over_too() {
+fn rows_that_overflow_when_scaled_are_skipped_too() {
     let desk = Desk::new();
     desk.put("data.csv", csv(&NAMES, &crate::support::scaled(&normal(1, 40, 3), 1e-150)));
     desk.ok("fit data.csv -o model.skpca --support 8");
@@ -162,9 +162,9 @@ fn rows_outside_of_what_can_be_scaled_are_passed_over_too() {
     assert_eq!(run.stderr, format!("skipped: {why}\n"));
 }
 
-/// A process that may have 280 MB of addresses answers tables of 300 MB. One arena, as for fits (larger.rs).
+/// A process limited to 280 MB of address space scores a table of 300 MB. One arena, as for fits (larger.rs).
 #[test]
-fn tables_larger_than_the_memory_are_answered() {
+fn tables_larger_than_memory_are_scored() {
     const MANY: usize = 1_500_000;
     let desk = Desk::new();
     desk.put("data.csv", csv(&[], &normal(1, 100, 25)));

@@ -1,12 +1,12 @@
-//! Tables as they are: times, text, categories and empty cells, from the file to alarms.
+//! Realistic tables with times, text, categories and empty cells, from the file to alarms.
 
 use std::fmt::Write;
 use std::process::Command;
 
 use crate::support::{Desk, normal};
 
-/// A plant's log: a time, two columns of text, a mode on which the level depends, three readings, and 3 % empty cells.
-/// With `fault`, the last rows have readings that do not go together.
+/// A log of a plant: a time, two text columns, a mode on which the level depends, three readings, and 3 % empty cells.
+/// With `fault`, the readings of the last rows are inconsistent.
 fn plant(rows: usize, seed: u64, fault: bool) -> String {
     let mut text = "time,site,note,mode,load,level,flow\n".to_string();
     let noise = normal(seed, rows, 4);
@@ -31,7 +31,7 @@ fn desk() -> Desk {
 
 const TREATED: &str = "--time time --categorical mode --missing median --drop site,note";
 
-/// A column of the results by its name.
+/// A column of the results, by name.
 fn column(text: &str, name: &str) -> Vec<f64> {
     let at = text.lines().next().unwrap().split(',').position(|column| column == name).unwrap();
     text.lines().skip(1).map(|line| line.split(',').nth(at).unwrap().parse().unwrap()).collect()
@@ -55,7 +55,7 @@ fn from_a_log_to_alarms() {
 }
 
 #[test]
-fn columns_of_text_are_refused_in_one_message_or_left_out() {
+fn text_columns_are_rejected_in_one_message_or_left_out() {
     let desk = desk();
     let message = "plant.csv: columns 'time' (2026-01-01 00:00), 'site' (north), 'note' (ok 0), 'mode' (auto) hold text or dates: \
                    leave out with --drop time,site,note,mode (or --numeric-only), encode categories with --categorical, \
@@ -69,7 +69,7 @@ fn columns_of_text_are_refused_in_one_message_or_left_out() {
         assert!(run.stderr.contains(note), "{}", run.stderr);
     }
     assert!(run.stdout.contains("columns      load, level, flow\n"), "{}", run.stdout);
-    // The same columns are left out of new tables, and rows with empty cells are passed over.
+    // The same columns are left out of new tables, and rows with empty cells are skipped.
     let scored = desk.run("score model.skpca new.csv");
     let gaps = scored.stderr.matches("skipped: row ").count();
     assert!(gaps > 0 && scored.stderr.contains(", column 'load': the cell is empty\n"), "{}", scored.stderr);
@@ -77,7 +77,7 @@ fn columns_of_text_are_refused_in_one_message_or_left_out() {
 }
 
 #[test]
-fn empty_cells_are_counted_and_refused_with_the_flags_that_help() {
+fn empty_cells_are_counted_and_rejected_with_the_flags_that_help() {
     let desk = Desk::new();
     desk.put("gaps.csv", "a,b,c\n1,2,3\n4,,6\n7,NA,9\n10,11,\n");
     let message = "gaps.csv: 3 of 12 cells are empty, first line 3, column 'b'; by column: 'b' 2, 'c' 1; fill them with \
@@ -91,9 +91,9 @@ fn empty_cells_are_counted_and_refused_with_the_flags_that_help() {
     desk.refuses_fit("none.csv --missing median", 1, message);
 }
 
-/// What the fit was, the answer is: to tables that somebody else has filled and encoded.
+/// A model with an intake agrees with a model of tables that were filled and encoded beforehand.
 #[test]
-fn a_treated_table_is_the_table_that_the_treatment_makes() {
+fn filling_and_encoding_agree_with_a_prepared_table() {
     let desk = Desk::new();
     desk.put("raw.csv", "mode,x,y\nb,1,2\na,2,\n,3,5\nb,,1\nc,4,3\nb,5,5\n");
     desk.put(
@@ -113,7 +113,7 @@ fn a_treated_table_is_the_table_that_the_treatment_makes() {
 }
 
 #[test]
-fn a_model_refuses_tables_that_its_treatment_does_not_allow() {
+fn a_model_rejects_cells_that_its_intake_does_not_allow() {
     let desk = Desk::new();
     desk.put("raw.csv", "mode,x,y\nb,1,2\na,2,3\nb,3,5\nb,0,1\n");
     desk.ok("fit raw.csv -o model.skpca --categorical mode --support 3 --quiet");
@@ -145,7 +145,7 @@ fn a_model_refuses_tables_that_its_treatment_does_not_allow() {
 }
 
 #[test]
-fn times_are_in_order() {
+fn rows_must_be_sorted_by_time() {
     let desk = Desk::new();
     desk.put("back.csv", "t,x,y\n2026-01-02,1,2\n2026-01-01,2,3\n2026-01-03,0,4\n");
     let message = "back.csv: --time t: '2026-01-01' follows '2026-01-02' (row 1, from 0): sort the table by time, or use --drop t";
@@ -177,7 +177,7 @@ fn the_share_of_filled_cells_is_in_the_report_for_programs() {
     assert_eq!(desk.json("inspect model.skpca --json")["intake"], report["intake"]);
 }
 
-/// Names are exact: a table in another order, or with more columns, is read by its names; another case is another name.
+/// Columns are matched by exact name, in any order and among other columns; upper and lower case differ.
 #[test]
 fn columns_are_found_by_their_names() {
     let desk = Desk::new();
@@ -194,7 +194,7 @@ fn columns_are_found_by_their_names() {
     desk.refuses("score model.skpca case.csv", 1, message);
 }
 
-/// Rows of the plant as the header takes them: three readings, NaN where empty, and the mode.
+/// Rows of the plant as input of the header: three readings, NaN for empty cells, and the mode.
 const MAIN: &str = r#"
 #include <stdio.h>
 #include <stdlib.h>
@@ -229,7 +229,7 @@ int main(void)
 "#;
 
 #[test]
-fn the_header_fills_and_encodes_as_the_program_does() {
+fn the_header_fills_and_encodes_like_the_program() {
     let desk = desk();
     desk.ok(&format!("fit plant.csv -o model.skpca --novelty {TREATED} --quiet"));
     desk.ok("export model.skpca -o model.h --double --quiet");
@@ -239,7 +239,7 @@ fn the_header_fills_and_encodes_as_the_program_does() {
     assert!(cc.status.success(), "{}", String::from_utf8_lossy(&cc.stderr));
     let table = plant(60, 2, true);
     let text = table.lines().skip(1).map(|line| line.splitn(4, ',').nth(3).unwrap().to_string() + "\n");
-    // An unknown mode, which the program refuses.
+    // An unknown mode, which the program rejects.
     desk.put("rows.txt", text.collect::<String>() + "broken,1,2,3\n");
     let input = std::fs::File::open(desk.path("rows.txt")).unwrap();
     let run = Command::new(desk.path("main")).stdin(input).output().unwrap();

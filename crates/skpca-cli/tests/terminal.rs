@@ -1,4 +1,4 @@
-//! What reaches the terminal, and what happens where there is none.
+//! Output on the terminal, and without one.
 
 use crate::support::{Desk, NAMES, csv, normal};
 
@@ -16,7 +16,7 @@ fn assert_harmless(text: &str) {
 }
 
 #[test]
-fn nobody_to_complain_to_is_no_reason_to_panic() {
+fn closed_output_streams_do_not_panic() {
     let desk = desk();
     for (words, code) in [
         ("fit none.csv -o model.skpca", 1),
@@ -36,7 +36,7 @@ fn nobody_to_complain_to_is_no_reason_to_panic() {
 }
 
 #[test]
-fn names_of_columns_cannot_command_the_terminal() {
+fn column_names_cannot_control_the_terminal() {
     let desk = desk();
     let rows = normal(2, 40, 3);
     let names = [&format!("{HOSTILE}red"), "\u{9b}2J", "\u{202e}c"];
@@ -58,12 +58,12 @@ fn names_of_columns_cannot_command_the_terminal() {
     let run = desk.run("fit worse.csv -o b.skpca");
     assert_eq!(run.code, 1);
     assert_harmless(&run.stderr);
-    // What is data stays as it is.
+    // Data are written unchanged.
     assert!(desk.ok("inspect bad.skpca --json").contains(r"\u001b[31mred"));
 }
 
 #[test]
-fn names_of_files_and_classes_cannot_command_the_terminal() {
+fn file_and_class_names_cannot_control_the_terminal() {
     let desk = desk();
     let labels = |i: usize| ["\x1b[2Ja", "b"][i % 2];
     let body: String =
@@ -88,7 +88,7 @@ fn names_of_files_and_classes_cannot_command_the_terminal() {
 }
 
 #[test]
-fn numbers_that_no_machine_has() {
+fn impossible_numbers_of_threads_are_errors() {
     let desk = desk();
     for threads in ["1025", "65535"] {
         let message = format!(

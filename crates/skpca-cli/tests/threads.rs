@@ -1,11 +1,11 @@
-//! As many threads as `--threads` or `OMP_NUM_THREADS` say.
+//! The number of threads follows `--threads` and `OMP_NUM_THREADS`.
 
 use std::io::{BufRead, BufReader, Write};
 use std::process::Stdio;
 
 use crate::support::{Desk, NAMES, csv, normal};
 
-/// Threads of `skpca score`, counted while it waits for the next row.
+/// The number of threads of `skpca score`, counted while it waits for the next row.
 fn threads(desk: &Desk, flags: &str, variable: &str) -> usize {
     let mut command = desk.command(&format!("score model.skpca - {flags}"));
     command.env("OMP_NUM_THREADS", variable).env_remove("RAYON_NUM_THREADS");
@@ -22,7 +22,7 @@ fn threads(desk: &Desk, flags: &str, variable: &str) -> usize {
 
 #[test]
 #[cfg(target_os = "linux")]
-fn threads_are_as_many_as_asked_for() {
+fn the_number_of_threads_is_as_requested() {
     let desk = Desk::new();
     desk.put("data.csv", csv(&NAMES, &normal(1, 100, 3)));
     desk.ok("fit data.csv -o model.skpca --support 8");
@@ -31,7 +31,7 @@ fn threads_are_as_many_as_asked_for() {
     assert_eq!(threads(&desk, "", "1"), one);
     assert_eq!(threads(&desk, "", "5"), one + 4);
     assert_eq!(threads(&desk, "", "3,2"), one + 2, "the outermost level");
-    assert_eq!(threads(&desk, "--threads 2", "5"), one + 1, "a flag beats the environment");
+    assert_eq!(threads(&desk, "--threads 2", "5"), one + 1, "the flag overrides the environment");
     for nonsense in ["many", "0", "-1"] {
         assert_eq!(threads(&desk, "", nonsense), threads(&desk, "", ""), "{nonsense}");
     }

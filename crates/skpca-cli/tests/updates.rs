@@ -1,4 +1,4 @@
-//! `skpca update`: models that go on learning, and stay whole whatever happens.
+//! `skpca update`: updates of models, and model files that stay intact whatever happens.
 
 use std::io::Write;
 use std::process::Stdio;
@@ -28,7 +28,7 @@ fn an_update_learns_every_row_in_any_format() {
     let text = desk.bytes("more.csv");
     assert_eq!(desk.feed("update model.skpca - -o piped.skpca --quiet --threads 3", &text).code, 0);
     assert!(desk.bytes("piped.skpca") == expected, "batches do not depend on how a pipe is filled");
-    // And on: by two files as by one.
+    // Two updates give the same model as one.
     let told = desk.ok("update new.skpca first.csv -o new.skpca --forget 0.999");
     assert!(
         told.contains("learned on   new.skpca: 300 rows") && told.contains("was the threshold of the fit"),
@@ -40,7 +40,7 @@ fn an_update_learns_every_row_in_any_format() {
 }
 
 #[test]
-fn detectors_do_not_learn_what_alarms_unless_asked_to() {
+fn detectors_learn_alarms_only_on_request() {
     let desk = desk("--novelty --updatable");
     let told =
         |flags: &str| desk.json(&format!("update model.skpca more.csv -o new.skpca --json {flags}"))["update"].clone();
@@ -50,9 +50,9 @@ fn detectors_do_not_learn_what_alarms_unless_asked_to() {
 }
 
 #[test]
-fn what_cannot_be_updated_says_what_to_do() {
+fn errors_say_how_to_make_a_model_updatable() {
     let desk = desk("");
-    let why = "model.skpca: the model keeps no moments to learn on from; fit it again with --updatable";
+    let why = "model.skpca: the model cannot be updated; fit it again with --updatable";
     desk.refuses("update model.skpca more.csv -o new.skpca", 1, why);
     desk.ok("fit first.csv -o model.skpca --support 12 --updatable");
     desk.refuses("update model.skpca more.csv -o more.csv", 2, "more.csv: the output would replace the input");
@@ -76,7 +76,7 @@ fn what_cannot_be_updated_says_what_to_do() {
 }
 
 #[test]
-fn a_model_that_does_not_learn_on_has_the_file_it_had() {
+fn files_of_models_that_are_not_updatable_are_unchanged() {
     let desk = desk("");
     let text = String::from_utf8_lossy(&desk.bytes("model.skpca")).into_owned();
     assert!(text.contains(r#"\"version\":3"#) && !text.contains("learned"));
@@ -93,7 +93,7 @@ fn a_killed_update_leaves_the_old_model_or_the_new_one() {
     let new = desk.bytes("new.skpca");
     let text = desk.bytes("more.csv");
     let mut replaced = 0;
-    // Killed before its rows have ended, and at some time after it.
+    // Killed before its input ends, and at various times after that.
     for (sent, spins) in
         [(0, 0), (text.len() / 2, 0)].into_iter().chain((0..12).map(|k| (text.len(), 1_u64 << (2 * k))))
     {
@@ -121,8 +121,8 @@ fn a_killed_update_leaves_the_old_model_or_the_new_one() {
     assert!(desk.bytes("model.skpca") == new);
 }
 
-/// How many of some updates were killed once the new file was there and before it had the name of the old one: it is
-/// then left behind.
+/// Counts the updates that were killed after the new file was created and before it was renamed; the file is then left
+/// behind.
 #[cfg(unix)]
 fn killed_before_the_rename(desk: &Desk, old: &[u8], new: &[u8], text: &[u8]) -> usize {
     let temporary = || {
@@ -134,7 +134,7 @@ fn killed_before_the_rename(desk: &Desk, old: &[u8], new: &[u8], text: &[u8]) ->
         desk.put("model.skpca", old);
         let mut command = desk.command("update model.skpca - -o model.skpca --quiet");
         let mut child = command.stdin(Stdio::piped()).stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap();
-        // A pipe holds less than the text: once it is written the program is past its check of the output.
+        // The text is larger than the pipe buffer: once it is written, the program has checked its output.
         child.stdin.take().unwrap().write_all(text).unwrap();
         while temporary().is_empty() && child.try_wait().unwrap().is_none() {}
         child.kill().unwrap();

@@ -1,9 +1,9 @@
-//! Rows that count differently, rows that are set aside, and both statistics.
+//! Weighted rows, excluded outliers, and both statistics.
 
 use crate::support::{Desk, NAMES, csv, normal};
 
 #[test]
-fn a_column_of_weights_is_repeated_rows() {
+fn weights_agree_with_repeated_rows() {
     let desk = Desk::new();
     let rows = normal(1, 60, 3);
     let weighted: Vec<Vec<f64>> =
@@ -14,7 +14,7 @@ fn a_column_of_weights_is_repeated_rows() {
     let options = "--method greedy --support 8 -q 3";
     desk.ok(&format!("--quiet fit weighted.csv -o weighted.skpca --weight w {options}"));
     desk.ok(&format!("--quiet fit repeated.csv -o repeated.skpca {options}"));
-    // The column of weights is passed over later, too.
+    // The weight column is ignored later, too.
     let scores = |model: &str, table: &str| -> Vec<f64> {
         desk.rows(&format!("score {model} {table}")).into_iter().map(|row| row[0]).collect()
     };
@@ -26,7 +26,7 @@ fn a_column_of_weights_is_repeated_rows() {
 }
 
 #[test]
-fn robust_fits_name_the_rows_set_aside_and_both_statistics_have_limits() {
+fn robust_fits_list_excluded_rows_and_both_statistics_have_limits() {
     let desk = Desk::new();
     let mut rows = normal(2, 200, 3);
     rows.iter_mut().step_by(10).for_each(|row| row.iter_mut().for_each(|v| *v = 10.0 * *v + 10.0));

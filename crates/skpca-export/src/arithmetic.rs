@@ -1,4 +1,4 @@
-//! How many bits an export computes with. Asked of the model itself: rows around its points, computed both ways.
+//! Decides how many bits an export computes with, by evaluating rows around the model's points in 32 and in 64 bits.
 
 use skpca::Kind;
 
@@ -6,27 +6,27 @@ use crate::evaluate::Answer;
 use crate::formula::{Formula, Matrix, Values};
 use crate::{Error, evaluate};
 
-/// The error of 32 bits that is accepted, as a share of the largest feature and of the largest training score. What
-/// others compute may round less kindly, hence half of the 1e-5 that is promised.
+/// Largest accepted error of 32 bits, relative to the largest feature and to the largest training score. It is half of
+/// the documented 1e-5, since other implementations may round differently.
 const ACCEPTED: f64 = 5e-6;
-/// Rows that are computed both ways, at most.
+/// Maximum number of rows that are evaluated both ways.
 const PROBES: usize = 256;
-/// Of these a graph carries a few, with their answers.
+/// Number of these rows that a graph contains as examples, with their results.
 pub(crate) const EXAMPLES: usize = 3;
 
 /// How many bits an export computes with.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Arithmetic {
-    /// 32, inside and outside.
+    /// 32 bits throughout.
     Single,
-    /// Inputs and outputs in 32; inside, 64: in 32 too much would cancel.
+    /// Inputs and outputs in 32 bits, arithmetic in 64, since cancellation would lose too many digits in 32.
     Mixed,
-    /// 64.
+    /// 64 bits throughout.
     Double,
 }
 
 impl Arithmetic {
-    /// 64 bits where they are asked for; otherwise as many as the formula needs.
+    /// 64 bits if requested, otherwise as many as the formula needs.
     pub(crate) fn of(formula: &Formula, double: bool) -> Result<Arithmetic, Error> {
         if double {
             return Ok(Arithmetic::Double);
@@ -41,7 +41,7 @@ impl Arithmetic {
         Ok(if formula.loss_of_32_bits() <= ACCEPTED { Arithmetic::Single } else { Arithmetic::Mixed })
     }
 
-    /// Whether it computes in 64 bits inside.
+    /// Whether the arithmetic has 64 bits.
     pub(crate) fn internal_double(self) -> bool {
         self != Arithmetic::Single
     }
@@ -51,7 +51,7 @@ impl Arithmetic {
         self == Arithmetic::Double
     }
 
-    /// As the metadata say it.
+    /// The name in the metadata.
     pub(crate) fn name(self) -> &'static str {
         match self {
             Arithmetic::Single => "32 bits",
@@ -62,7 +62,7 @@ impl Arithmetic {
 }
 
 impl Formula {
-    /// The largest of the errors of features, scores and T² in 32 bits, as shares of the largest.
+    /// The largest error of features, scores and T² in 32 bits, relative to the largest value of each.
     fn loss_of_32_bits(&self) -> f64 {
         let highest = self.scores.last().copied().unwrap_or(0.0);
         let rows =
@@ -75,14 +75,14 @@ impl Formula {
         for (rough, exact) in &pairs {
             let features = rough.features.iter().zip(&exact.features).map(|(a, b)| (a - b).abs() / largest);
             let score = (rough.score - exact.score).abs() / highest.max(exact.score);
-            // Not `max`: it would lose a NaN.
+            // Not `max`, which would ignore a NaN.
             let t2 = rough.t2.zip(exact.t2).map(|(a, b)| (a - b).abs() / most_t2);
             worst = features.chain([score]).chain(t2).fold(worst, |most, v| if v <= most { most } else { v });
         }
         if worst.is_nan() { f64::INFINITY } else { worst }
     }
 
-    /// Rows around the model: its points, the middles between them, and as far outside as they are from their centre.
+    /// Rows around the model: its points, midpoints between them, and points up to twice as far from the centre.
     pub(crate) fn probes(&self) -> Vec<Vec<f64>> {
         let points = self.points();
         let step = points.n().div_ceil(PROBES / 4).max(1);
@@ -98,7 +98,7 @@ impl Formula {
         probes
     }
 
-    /// The points, centred; for the linear kernel, which has none, some along its components.
+    /// The centred points; for the linear kernel, which has none, some points along its components.
     fn points(&self) -> Matrix {
         let d = self.d();
         match &self.values {
@@ -118,12 +118,12 @@ impl Formula {
         }
     }
 
-    /// A row of the user's table from one that is centred and scaled.
+    /// Converts a centred and scaled row to the units of the user's table.
     fn unscaled(&self, u: impl Fn(usize) -> f64) -> Vec<f64> {
         (0..self.d()).map(|k| u(k) * self.scale[k] + self.offset[k] + self.shift[k]).collect()
     }
 
-    /// The same row with a value in each category, the one number `i` where there are so many.
+    /// Gives the row a valid value in each categorical column, choosing value `i` modulo their number.
     fn sound(&self, i: usize, mut row: Vec<f64>) -> Vec<f64> {
         let mut at = 0;
         for input in self.intake.iter().flat_map(|intake| &intake.inputs) {
@@ -137,9 +137,9 @@ impl Formula {
         row
     }
 
-    /// A few rows and their answers, for whoever wants to check an export where it runs.
+    /// A few rows and their results, for checking an export in its runtime.
     pub(crate) fn examples(&self, arithmetic: Arithmetic) -> Vec<(Vec<f64>, evaluate::Answer)> {
-        // Any rows will do: those of few digits are short.
+        // Any rows will do, so round them to few digits.
         let short = |(v, scale): (f64, &f64)| {
             let digit = 10f64.powf((0.1 * scale).log10().floor());
             let v = if digit > 0.0 { (v / digit).round() * digit } else { v };

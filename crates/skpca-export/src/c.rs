@@ -1,4 +1,5 @@
-//! C99: the [`Formula`] as one header of `static inline` functions over constants. No allocation, `math.h` alone.
+//! C99: the [`Formula`] as one header of `static inline` functions and constants, without allocation. It needs
+//! `math.h`, and `string.h` if there are categories.
 
 use std::fmt::Write as _;
 
@@ -26,7 +27,7 @@ pub(crate) fn write(model: &Model, formula: &Formula, arithmetic: Arithmetic, na
     text.push_str(&header.evaluate());
     text.push_str(&header.p_value());
     let _ = write!(text, "\n#endif\n");
-    // In one place, so that the bodies read as C does.
+    // Substituted at the end, so that the templates read like C.
     let text = text.replace("NAME", name).replace("CAPITALS", &name.to_ascii_uppercase());
     Ok((header.preamble(model) + &text).into_bytes())
 }
@@ -41,19 +42,19 @@ impl Header<'_> {
     fn preamble(&self, model: &Model) -> String {
         let mut text = format!("/* A sparse kernel PCA model, made by skpca {}.\n *\n", env!("CARGO_PKG_VERSION"));
         for (key, value) in description(model).into_iter().filter(|(_, value)| !value.is_null()) {
-            // Names of columns come from data, and could end the comment.
+            // Names of columns come from data and could end the comment.
             let value = value.to_string().replace("*/", "* /").replace("/*", "/ *").replace("??", "? ?");
             let _ = writeln!(text, " * {key}: {value}");
         }
         let _ = write!(
             text,
-            " * arithmetic: {}\n *\n * {name}_evaluate(x) takes the inputs in the order of the columns. The alarm is raised where the score is\n \
-             * above the threshold, or no number.{inputs}\n */\n",
+            " * arithmetic: {}\n *\n * {name}_evaluate(x) takes the inputs in the order of the columns. The alarm is raised if the score is\n \
+             * above the threshold, or NaN.{inputs}\n */\n",
             self.arithmetic.name(),
             name = self.name,
             inputs = if self.formula.intake.is_some() {
-                "\n *\n * The inputs are a table's: x its numbers, NaN where a cell is empty; c its categories, texts without\n \
-                 * blanks around them, where there are any."
+                "\n *\n * The inputs are those of a table: x are its numbers, with NaN for empty cells; c are its categories, if\n \
+                 * any, as texts without surrounding blanks."
             } else {
                 ""
             }
@@ -74,7 +75,7 @@ impl Header<'_> {
         let likelihood = if self.formula.density.is_some() { "    NAME_number log_likelihood;\n" } else { "" };
         format!(
             "#ifndef CAPITALS_H\n#define CAPITALS_H\n\n#include <math.h>\n{}\n#define CAPITALS_INPUTS {}\n{}#define CAPITALS_COMPONENTS {}\n#define CAPITALS_THRESHOLD {}\n\n\
-             /* What comes in and goes out, and what is computed with. */\n\
+             /* The type of inputs and outputs, and the type of the arithmetic. */\n\
              typedef {} NAME_number;\ntypedef {} NAME_real;\n\n\
              typedef struct {{\n    NAME_number features[{}];\n    /* Squared distance to the components: higher is more novel. */\n    \
              NAME_number score;\n{t2}{likelihood}    int alarm;\n}} NAME_result;\n\n",
@@ -119,7 +120,7 @@ impl Header<'_> {
             Values::Dot { .. } => self.dot(),
             Values::Cosine { points } => self.cosine(points),
         };
-        let about = "/* The kernel of a row with the point i, or with itself if i is negative. */\n";
+        let about = "/* The kernel of a row with point i, or with itself if i is negative. */\n";
         format!("{about}static inline NAME_real NAME_kernel(const NAME_real *u, int i)\n{{\n{body}}}\n\n")
     }
 
@@ -145,7 +146,7 @@ impl Header<'_> {
 
     fn dot(&self) -> String {
         let Values::Dot { gamma, points, constants, own, own_constant, outer } = &self.formula.values else {
-            unreachable!("asked for this kernel only")
+            unreachable!("called for dot-product kernels only")
         };
         let outer = match outer {
             Outer::Identity => "    return inner;\n".into(),
@@ -242,7 +243,7 @@ impl Header<'_> {
         )
     }
 
-    /// What a row comes as: numbers, and categories where the model has any.
+    /// The arguments for a row: numbers, and categories if the model has any.
     fn arguments(&self) -> &'static str {
         if self.categories().is_empty() { "const NAME_number *x" } else { "const NAME_number *x, const char *const *c" }
     }
@@ -251,7 +252,7 @@ impl Header<'_> {
         self.formula.intake.iter().flat_map(|intake| intake.categories()).collect()
     }
 
-    /// `u`, the columns that are made of numbers and categories, not scaled yet.
+    /// `u` before scaling: the columns made from numbers and categories.
     fn encoded(&self, intake: &Intake) -> String {
         let (mut text, mut at, mut number, mut category) = (String::new(), 0, 0, 0);
         for input in &intake.inputs {
@@ -290,7 +291,7 @@ impl Header<'_> {
         text
     }
 
-    /// From the sums over points to the result.
+    /// Computes the result from the sums over points.
     fn finish(&self) -> String {
         let formula = self.formula;
         let (q, mut text) = (formula.q(), "    score = length;\n".to_string());
@@ -348,7 +349,7 @@ impl Header<'_> {
         )
     }
 
-    /// What the score adds far from the points.
+    /// The far term of the score.
     fn far(&self) -> String {
         let Some(far) = &self.formula.far else { return String::new() };
         format!(
@@ -378,7 +379,7 @@ impl Header<'_> {
     fn p_value(&self) -> String {
         let formula = self.formula;
         format!(
-            "/* The share of the training rows with a score as high. */\n\
+            "/* The share of the training rows that score at least as high. */\n\
              static inline NAME_number NAME_p_value(NAME_number score)\n{{\n{}{}    int low = 0, high = {};\n    \
              if (score != score) {{\n        return score;\n    }}\n    while (low < high) {{\n        const int middle = low + (high - low) / 2;\n        \
              if (scores[middle] < score) {{\n            low = middle + 1;\n        }} else {{\n            high = middle;\n        }}\n    }}\n{tail}    \
@@ -421,18 +422,19 @@ impl Header<'_> {
         lines.collect::<Vec<_>>().join(&format!(",{between}"))
     }
 
-    /// The shortest decimal that is read back as the same number.
+    /// The shortest decimal that reads back as the same number.
     fn number(&self, value: f64) -> String {
         if self.arithmetic.internal_double() { format!("{value:e}") } else { format!("{:e}f", value as f32) }
     }
 
-    /// A function of `math.h` for these numbers.
+    /// The name of a `math.h` function for the arithmetic type.
     fn function(&self, name: &str) -> String {
         if self.arithmetic.internal_double() { name.into() } else { format!("{name}f") }
     }
 }
 
-/// A text as C writes it: in any encoding of the source, without trigraphs and without what stands for names here.
+/// A C string literal that is independent of the source encoding, without trigraphs or the placeholders of the
+/// template.
 fn literal(text: &str) -> String {
     let plain = |byte: &u8| byte.is_ascii_graphic() && !b"\"\\?".contains(byte) || *byte == b' ';
     let one = |byte: u8| if plain(&byte) { char::from(byte).to_string() } else { format!("\\{byte:03o}") };

@@ -1,16 +1,16 @@
-//! The formula by hand, in any precision: what exports must answer, and what 32 bits would make of it.
+//! Evaluates the formula in either precision: the reference for exports, and their error in 32 bits.
 
 use skpca::kernel::{Outer, Stretch};
 
 use crate::Arithmetic;
 use crate::formula::{Formula, Linear, Matrix, Values};
 
-/// Numbers that a formula is computed in.
+/// A number type that the formula is evaluated in.
 pub(crate) trait Real: Copy {
     const ARITHMETIC: Arithmetic;
     fn of(value: f64) -> Self;
     fn double(self) -> f64;
-    /// Rounded to this type after every operation.
+    /// Applies an operation and rounds to this type.
     fn then(self, other: Self, op: impl Fn(f64, f64) -> f64) -> Self {
         Self::of(op(self.double(), other.double()))
     }
@@ -36,7 +36,7 @@ impl Real for f64 {
     }
 }
 
-/// What is known of a row.
+/// The results for a row.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct Answer {
     pub features: Vec<f64>,
@@ -45,7 +45,7 @@ pub(crate) struct Answer {
     pub log_likelihood: Option<f64>,
 }
 
-/// `a · b + start`, a rounding after each operation.
+/// `a · b + start`, rounded after each operation.
 fn dot<T: Real>(a: &[T], b: &[f64], start: f64) -> T {
     a.iter().zip(b).fold(T::of(start), |sum, (a, b)| {
         let product = a.then(T::of(*b), |a, b| a * b);
@@ -66,7 +66,7 @@ fn squares<T: Real>(u: &[T]) -> T {
 }
 
 impl Formula {
-    /// The answer for one row, computed in T.
+    /// Evaluates the formula for one row, in T.
     pub(crate) fn evaluate<T: Real>(&self, x: &[f64]) -> Answer {
         let u = self.scaled::<T>(x);
         let stretch = self.stretch.as_ref().map(|stretch| stretched(stretch, &u));
@@ -92,7 +92,7 @@ impl Formula {
             Some(weights) => dot(&along.iter().map(|y| multiply(*y, *y)).collect::<Vec<T>>(), weights, 0.0),
         };
         let distance = length.then(along, |a, b| a - b).double();
-        // Below zero by rounding only; what is no number stays so.
+        // Negative only by rounding; NaN is kept.
         let distance = T::of(if distance < 0.0 { 0.0 } else { distance });
         let score = self.far.as_ref().map_or(distance, |far| {
             let steps = u.iter().zip(&far.centre).map(|(u, centre)| u.then(T::of(*centre), |a, b| a - b));
@@ -128,7 +128,7 @@ fn stretched<T: Real>(stretch: &Stretch, u: &[T]) -> T {
     dot(&gaussian(stretch.delta, &vectors, u), &stretch.weights, stretch.constant)
 }
 
-/// `exp(2γ u·z − γ ‖z‖² − γ ‖u‖²)`, as the graph has it.
+/// `exp(2γ u·z − γ ‖z‖² − γ ‖u‖²)`, computed as in the graph.
 fn gaussian<T: Real>(gamma: f64, points: &Matrix, u: &[T]) -> Vec<T> {
     let own = squares(u).then(T::of(-gamma), |a, b| a * b);
     let value = |z: &[f64]| {
@@ -218,7 +218,7 @@ mod tests {
         };
         match model {
             Ok(model) => Some(model),
-            // A Mahalanobis distance needs components that are not correlated.
+            // A Mahalanobis distance needs uncorrelated components.
             Err(error) => {
                 assert!(
                     statistic == Statistic::Mahalanobis && error.to_string().contains("uncorrelated"),
@@ -229,7 +229,7 @@ mod tests {
         }
     }
 
-    /// How much of its unit a score may be off: the Mahalanobis distance divides rounding by variances down to 1e-5.
+    /// Factor of the tolerance: the Mahalanobis distance divides rounding errors by variances down to 1e-5.
     fn loss(statistic: Statistic) -> f64 {
         if statistic == Statistic::Mahalanobis { 1e3 } else { 1.0 }
     }
@@ -239,7 +239,7 @@ mod tests {
     }
 
     #[test]
-    fn the_formula_answers_as_the_model_does() {
+    fn the_formula_agrees_with_the_model() {
         let points = toys::clusters(0);
         let rows = toys::clusters(1);
         let own = METHODS.iter().filter(|entry| entry.own_components()).map(|e| format!("{},refit=false", e.name));
@@ -261,7 +261,7 @@ mod tests {
                         found.features.iter().zip(expected).all(|(a, b)| close(*a, *b, largest(&features))),
                         "{case}"
                     );
-                    // Where nothing is outside the components, distances are rounding of the variance.
+                    // If nothing is outside the components, distances are rounding errors of the variance.
                     let unit = largest(&scores).max(model.parts().total_variance) * loss(statistic);
                     assert!(close(found.score, scores[i], unit), "{case}: {} {}", found.score, scores[i]);
                 }
@@ -269,7 +269,7 @@ mod tests {
                 if let Ok(expected) = model.statistics(&rows) {
                     let largest = expected.iter().fold(0.0_f64, |most, s| most.max(s.t2));
                     let found = |row: &[f64]| formula.evaluate::<f64>(row).t2.unwrap();
-                    // Of features that differ by 1e-12 of the largest, the smallest count most.
+                    // T² amplifies errors of the smallest features, which differ by up to 1e-12 of the largest.
                     let sound = |(row, s): (&[f64], &Statistics)| close(found(row), s.t2, 1e3 * largest);
                     assert!(rows.rows().zip(&expected).all(sound), "{case}");
                 }

@@ -1,19 +1,19 @@
-//! A model over plain numbers.
+//! A model as plain numbers.
 //!
 //! ```text
 //! u        = ((x − shift) − offset) / scale              offset · 1/scale = c, the centre of the points
 //! v_i      = f(x) f_i κ(u, z_i) − μ_i                      f is 1 but for a conformal kernel
 //! features = Aᵀv + a
 //! score    = own(x) − 2 βᵀv − mean_norm − Σ_k w_k (Eᵀ features)_k² + far ‖u − z̄‖²     own(x) = k(x, x)
-//! T²       = Σ_k features_k² / (λ_k + ε)                   where components are uncorrelated, so that E is absent
+//! T²       = Σ_k features_k² / (λ_k + ε)                   if components are uncorrelated, so that E is absent
 //! ```
 //!
-//! The weights w are 1 and far is 0 unless the score is a Mahalanobis distance: then `w = λ / (λ + ε)`, and far, small,
-//! tells rows apart where all kernel values vanish.
+//! The weights w are 1 and far is 0 unless the score is a Mahalanobis distance. Then `w = λ / (λ + ε)`, and far is a
+//! small weight that distinguishes rows for which all kernel values vanish.
 //!
-//! Points and rows are centred by the same c. For a kernel of distances nothing changes; inner products get
-//! `(u + c)·(z + c)` back as constants. With the linear kernel the points vanish: `v = u`, and A has a row for each
-//! column.
+//! Points and rows are centred by the same c. Kernels of distances do not change; for inner products, the terms of
+//! `(u + c)·(z + c)` with c become constants. With the linear kernel there are no points: `v = u`, and A has a row for
+//! each column.
 
 use serde_json::{Value, json};
 use skpca::kernel::{Conformal, Form, Outer, Stretch};
@@ -21,12 +21,12 @@ use skpca::{Calibration, Intake, Missing, Model, Points, Scores};
 
 use crate::Error;
 
-/// Rows of numbers.
+/// A row-major matrix.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Matrix {
-    /// How many numbers a row has.
+    /// Number of columns.
     pub columns: usize,
-    /// Row after row.
+    /// The elements, row by row.
     pub values: Vec<f64>,
 }
 
@@ -48,7 +48,7 @@ impl Matrix {
         Matrix { columns: points.d(), values: points.values().to_vec() }
     }
 
-    /// Its rows less `by`.
+    /// Subtracts `by` from each row.
     fn less(mut self, by: &[f64]) -> Matrix {
         self.values.chunks_exact_mut(by.len()).for_each(|row| row.iter_mut().zip(by).for_each(|(v, c)| *v -= c));
         self
@@ -58,9 +58,9 @@ impl Matrix {
 /// `Wᵀv + bias`
 #[derive(Clone, Debug, PartialEq)]
 pub struct Linear {
-    /// W, a row for each value.
+    /// W, with a row for each value.
     pub weights: Matrix,
-    /// Zero where all of it is in the weights.
+    /// One entry for each output.
     pub bias: Vec<f64>,
 }
 
@@ -85,7 +85,7 @@ pub enum Values {
     Dot {
         /// γ
         gamma: f64,
-        /// z, as they are
+        /// z, not centred
         points: Matrix,
         /// `γ c·z_i + coef0`
         constants: Vec<f64>,
@@ -105,11 +105,11 @@ pub enum Values {
     Columns,
 }
 
-/// The log-likelihood of rows, `−½ (constant + max(0, length − ‖along‖²) / noise)` with the length that the score
-/// begins with.
+/// The log-likelihood of rows, `−½ (constant + max(0, length − ‖along‖²) / noise)` with
+/// `length = own(x) − 2 βᵀv − mean_norm`.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Density {
-    /// What is taken off the length.
+    /// The map from v to along.
     pub along: Linear,
     /// `D log 2πσ² + log|C/σ²|`
     pub constant: f64,
@@ -117,45 +117,45 @@ pub struct Density {
     pub noise: f64,
 }
 
-/// What a score adds far from the points, `weight ‖u − centre‖²`.
+/// The term of the score that grows far from the points, `weight ‖u − centre‖²`.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Far {
-    /// How much that is.
+    /// The factor of the squared distance.
     pub weight: f64,
-    /// z̄, centred as the points are: zeros where these are centred by their mean.
+    /// z̄, centred as the points are: zeros if these are centred by their mean.
     pub centre: Vec<f64>,
 }
 
-/// Exported p-values are too high by less than this, …
+/// Exported p-values are too high by less than this.
 const COARSE: f64 = 0.01;
-/// … and by less than this share of themselves: exact for the 20 highest scores.
+/// Exported p-values are too high by less than this relative error, so they are exact for the 20 highest scores.
 const COARSE_SHARE: f64 = 0.05;
 
-/// p-values above the highest score that is kept, `share (1 + (score − start) / scale)^−count`.
+/// p-values above the highest exported score, `share (1 + (score − start) / scale)^−count`.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Tail {
-    /// Where it begins.
+    /// The score at which the tail begins.
     pub start: f64,
-    /// The scores' unit there.
+    /// The scale of scores in the tail.
     pub scale: f64,
-    /// The power.
+    /// The exponent.
     pub count: f64,
-    /// The p-value of its beginning.
+    /// The p-value at the start.
     pub share: f64,
 }
 
-/// A model over plain numbers.
+/// A model as plain numbers. The symbols are those of the formulas at the head of this module.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Formula {
-    /// How its columns are made of a table with empty cells and categories.
+    /// How the columns are made from a table with empty cells and categories.
     pub intake: Option<Intake>,
-    /// Names of the inputs, where the data had any.
+    /// Names of the inputs, if the data had any.
     pub names: Option<Vec<String>>,
-    /// First subtracted from the inputs, …
+    /// Subtracted from the inputs first.
     pub shift: Vec<f64>,
-    /// … then this; …
+    /// Subtracted second.
     pub offset: Vec<f64>,
-    /// … the result is divided by this.
+    /// Divisors of the differences.
     pub scale: Vec<f64>,
     /// κ
     pub values: Values,
@@ -169,30 +169,30 @@ pub struct Formula {
     pub features: Linear,
     /// β, empty for the linear kernel
     pub beta: Vec<f64>,
-    /// What else is taken off the score.
+    /// The constant term of the score.
     pub mean_norm: f64,
-    /// E
+    /// E; `None` if components are orthonormal.
     pub frame: Option<Matrix>,
-    /// w, where they are not all 1.
+    /// w, unless all are 1.
     pub weights: Option<Vec<f64>>,
-    /// Where the score has it.
+    /// The far term, if the score has one.
     pub far: Option<Far>,
-    /// `1 / (λ + ε)`, where T² is defined.
+    /// `1 / (λ + ε)`, if T² is defined.
     pub precisions: Option<Vec<f64>>,
-    /// Of models that have one.
+    /// The density, if the model has one.
     pub density: Option<Density>,
     /// Scores above it are alarms.
     pub threshold: f64,
-    /// Some training scores, increasing, …
+    /// Some training scores, in increasing order.
     pub scores: Vec<f64>,
-    /// … and the p-value of a row that as many of them as its index lie below.
+    /// Entry i is the p-value of a row whose score is above exactly i of `scores`.
     pub p_values: Vec<f64>,
-    /// Above the highest of them, where it is known.
+    /// p-values above the highest of `scores`, if the model has a tail.
     pub tail: Option<Tail>,
 }
 
 impl Formula {
-    /// The formula of a model; those with kernels of other crates have none.
+    /// Returns the formula of a model. Kernels defined in other crates may have none, which is an error.
     pub fn of(model: &Model) -> Result<Formula, Error> {
         let kernel = model.kernel().as_ref();
         let (stretch, form) = match Conformal::of(kernel) {
@@ -211,7 +211,7 @@ impl Formula {
         let mean_norm: f64 = parts.mu.iter().zip(&parts.beta).map(|(mu, beta)| mu * beta).sum();
         let squared: f64 = centre.iter().map(|c| c * c).sum();
         let frame = parts.frame.as_ref();
-        // The tail is a formula of its own, beyond the table.
+        // The tail applies beyond the table, by its own formula.
         let table = Scores { calibration: without_tail(&parts.scores), ..parts.scores.clone() };
         let (scores, p_values) = thinned(&table);
         Ok(Formula {
@@ -228,7 +228,7 @@ impl Formula {
             beta,
             mean_norm: if linear { squared - mean_norm } else { mean_norm },
             weights: (parts.noise > 0.0).then(|| parts.variances.iter().map(|v| v / (v + parts.noise)).collect()),
-            // As in the model: of columns whose squares overflow or vanish, distances tell nothing.
+            // As in the model: left out if squares of the columns overflow or vanish, so that distances mean nothing.
             far: (parts.noise > 0.0 && kernel.bounded())
                 .then(|| far(&parts.support, &centre, parts.noise))
                 .filter(|far| far.weight > 0.0 && far.weight.is_finite()),
@@ -262,15 +262,15 @@ impl Formula {
         self.names.clone().unwrap_or_else(|| (0..self.d()).map(|k| format!("x{k}")).collect())
     }
 
-    /// What is subtracted from the inputs, in two steps: the second has the digits that the first lacks. It is all
-    /// zeros where rows would not be told apart by it.
+    /// What is subtracted from the inputs, in two steps: the second contains the digits that the first rounds off. It
+    /// is all zeros if it would make no difference.
     pub(crate) fn steps(&self, arithmetic: crate::Arithmetic) -> (Vec<f64>, Vec<f64>) {
         let double = arithmetic.internal_double();
         let rounded = |v: f64| if double { v } else { f64::from(v as f32) };
         let unit = if double { f64::EPSILON } else { f64::from(f32::EPSILON) };
         let split = |(shift, offset): (&f64, &f64)| {
             let first = rounded(shift + offset);
-            // Exactly what the sum lacks: Knuth's two-sum.
+            // The exact rounding error of the sum: Knuth's two-sum.
             let part = first - shift;
             (first, (shift - (first - part)) + (offset - part))
         };
@@ -280,7 +280,7 @@ impl Formula {
     }
 }
 
-/// What an export says of the model it came from.
+/// The metadata of an export about its model.
 pub(crate) fn description(model: &Model) -> Vec<(&'static str, Value)> {
     let parts = model.parts();
     vec![
@@ -297,7 +297,7 @@ pub(crate) fn description(model: &Model) -> Vec<(&'static str, Value)> {
     ]
 }
 
-/// What the rows are centred by: the mean of the points, where the kernel lets the origin move.
+/// What the rows are centred by: the mean of the points, or zero for the cosine kernel, which cannot be recentred.
 fn centre(support: &Points, form: Form) -> Vec<f64> {
     if form == Form::Cosine {
         vec![0.0; support.d()]
@@ -306,7 +306,7 @@ fn centre(support: &Points, form: Form) -> Vec<f64> {
     }
 }
 
-/// Whether a table is not taken as it is.
+/// Whether an intake changes tables: it fills cells or encodes categories.
 fn treats(intake: &Intake) -> bool {
     intake.missing == Missing::Median || intake.categories().next().is_some()
 }
@@ -315,24 +315,24 @@ fn without_tail(scores: &Scores) -> Option<Calibration> {
     scores.calibration.clone().map(|calibration| Calibration { tail: None, ..calibration })
 }
 
-/// Nothing varies along a component without variance.
+/// The inverse of a variance; 0 for a component without variance.
 fn precision(variance: f64) -> f64 {
     if variance > 0.0 { 1.0 / variance } else { 0.0 }
 }
 
-/// As many training scores as p-values need, from the highest down, and the p-values. A row between two of them has
-/// the p-value of the lower one, which is too high by less than what is allowed. The highest score that raises no
-/// alarm is among them, so that no alarm has a p-value above its rate.
+/// Selects training scores, from the highest down, so that their p-values suffice for all rows. A row between two of
+/// them gets the p-value of the lower one, which is too high by less than allowed. The highest score that raises no
+/// alarm is always selected, so that no alarm has a p-value above the false-alarm rate.
 fn thinned(all: &Scores) -> (Vec<f64>, Vec<f64>) {
     let exact: Vec<f64> = all.values.iter().map(|score| all.p_value(score.next_up())).collect();
     let quiet = all.values.partition_point(|score| *score <= all.threshold);
     let (mut scores, mut p_values) = (Vec::new(), Vec::new());
-    // The p-value of rows just below the last score that was taken.
+    // The p-value of rows just below the last selected score.
     let mut right = 0.0;
     for i in (0..exact.len()).rev() {
-        // What these would be given if this score were left out.
+        // The p-value that they would get if this score were left out.
         let next = if i == 0 { 1.0 } else { exact[i - 1] };
-        // A hair less, for differences that are the bound but for rounding.
+        // Slightly less than the bound, for differences that equal it up to rounding.
         let off = next - right >= (1.0 - 1e-9) * COARSE.min(COARSE_SHARE * right);
         if i + 1 == exact.len() || i + 1 == quiet || off {
             scores.push(all.values[i]);
@@ -375,7 +375,7 @@ fn dot(a: &[f64], b: &[f64]) -> f64 {
     a.iter().zip(b).map(|(a, b)| a * b).sum()
 }
 
-/// Nothing where values have no formula.
+/// The formula of kernel values; `None` if the kernel has none.
 fn values(support: &Points, form: Form, linear: bool, centre: &[f64]) -> Option<Values> {
     let points = Matrix::of(support);
     Some(match form {
@@ -395,7 +395,7 @@ fn values(support: &Points, form: Form, linear: bool, centre: &[f64]) -> Option<
     })
 }
 
-/// Rows divided by their lengths; squares of the largest neither overflow nor vanish.
+/// Divides rows by their lengths, scaled first so that no square overflows or vanishes.
 fn unit(mut points: Matrix) -> Matrix {
     for row in points.values.chunks_exact_mut(points.columns) {
         let largest = row.iter().fold(0.0_f64, |most, v| most.max(v.abs()));
@@ -418,7 +418,7 @@ fn centred(stretch: &Stretch, centre: &[f64]) -> Stretch {
     Stretch { vectors, ..stretch.clone() }
 }
 
-/// How weights of points become weights of values.
+/// Turns weights of points into weights of values.
 struct Layer<'a> {
     model: &'a Model,
     centre: &'a [f64],
@@ -433,7 +433,7 @@ impl Layer<'_> {
         }
         let column = |k: usize| -> Vec<f64> { (0..self.model.m()).map(|i| weight(i, k)).collect() };
         let combined: Vec<Vec<f64>> = (0..columns).map(|k| combined(&parts.support, &column(k))).collect();
-        // a_i (z_i·c − μ_i): what is left of the mean
+        // z_i·c − μ_i, whose weighted sum is the bias.
         let left: Vec<f64> = parts.support.rows().zip(&parts.mu).map(|(z, mu)| dot(z, self.centre) - mu).collect();
         let bias = (0..columns).map(|k| dot(&column(k), &left)).collect();
         Linear { weights: Matrix::from_fn(self.centre.len(), columns, |j, k| combined[k][j]), bias }

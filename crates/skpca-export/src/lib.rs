@@ -1,12 +1,13 @@
-//! Models outside of skpca: as an ONNX graph, as a C99 header, as a SQL query.
+//! Exports models for use without skpca: as an ONNX graph, a C99 header or a SQL query.
 //!
 //! ```text
-//! Model ──► Formula ──► arithmetic: are 32 bits enough? ──► onnx | c | sql ──► bytes
+//! Model ──► Formula ──► Arithmetic: are 32 bits accurate enough? ──► onnx | c | sql ──► bytes
 //! ```
 //!
-//! A [`Formula`] is the model over plain numbers, with the points centred so that little cancels. Writers turn it into
+//! A [`Formula`] is the model as plain numbers, with centred points to reduce cancellation. The writers turn it into
 //! text or bytes and know nothing of methods. Every export fills empty cells and encodes categories as the model does,
-//! says how novel a row is, and raises the alarm for a row whose score is no number: a broken sensor is not a quiet one.
+//! computes features and the novelty score, and raises the alarm if the score is NaN, so that a broken sensor does not
+//! go unnoticed.
 
 #![forbid(unsafe_code)]
 #![deny(missing_docs)]
@@ -27,43 +28,43 @@ use skpca::Model;
 pub use arithmetic::Arithmetic;
 pub use formula::Formula;
 
-/// What a model can be exported as.
+/// The format of an export.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Format {
     /// An ONNX graph of standard operators.
     Onnx,
-    /// A C99 header that needs `math.h` alone.
+    /// A C99 header that needs only the standard library.
     C,
     /// A SQL query.
     Sql,
 }
 
 impl Format {
-    /// Every format, with the extension of its files.
+    /// All formats, with their file extensions.
     pub const ALL: &'static [(&'static str, Format)] =
         &[("onnx", Format::Onnx), ("h", Format::C), ("sql", Format::Sql)];
 
-    /// The format of a file, by its extension.
+    /// Returns the format of a file, by its extension.
     pub fn of(path: &Path) -> Result<Format, Error> {
         Format::named(path.extension().and_then(|extension| extension.to_str()).unwrap_or(""))
     }
 
-    /// The format whose files have this extension.
+    /// Returns the format with this extension.
     pub fn named(extension: &str) -> Result<Format, Error> {
         let found = Format::ALL.iter().find(|(name, _)| extension.eq_ignore_ascii_case(name));
         found.map(|(_, format)| *format).ok_or_else(|| Error::Extension(extension.to_string()))
     }
 }
 
-/// How a model is written.
+/// Options of an export.
 #[derive(Clone, Debug)]
 pub struct Options {
-    /// 64-bit inputs, arithmetic and outputs. Otherwise inputs and outputs have 32 bits, and so has the arithmetic
-    /// where that is enough. SQL knows 64 bits only.
+    /// Use 64-bit inputs, arithmetic and outputs. Otherwise inputs and outputs have 32 bits, and the arithmetic too
+    /// where that is accurate enough. SQL always uses 64 bits.
     pub double: bool,
-    /// C: what names begin with. SQL: the table.
+    /// C: the prefix of all names. SQL: the table.
     pub name: String,
-    /// SQL: columns to repeat in front of the results.
+    /// SQL: columns to copy in front of the results.
     pub keep: Vec<String>,
 }
 
@@ -73,7 +74,7 @@ impl Default for Options {
     }
 }
 
-/// The model as the bytes of a file.
+/// Exports a model as the bytes of a file.
 pub fn export(model: &Model, format: Format, options: &Options) -> Result<Vec<u8>, Error> {
     let formula = Formula::of(model)?;
     match format {
@@ -88,16 +89,16 @@ pub fn export(model: &Model, format: Format, options: &Options) -> Result<Vec<u8
 pub enum Error {
     /// No format has this extension.
     Extension(String),
-    /// The columns are outside of what 32 bits hold.
+    /// The scale of a column is outside the range of 32-bit numbers.
     Range {
         /// The column, by name or number.
         column: String,
     },
-    /// A name that the language of the export does not take.
+    /// A name that is not valid in the language of the export.
     Name(String),
-    /// A kernel of another crate, of which no formula is known.
+    /// A kernel of another crate, whose formula is unknown.
     Kernel(String),
-    /// The name of a column or category has a zero byte, which SQL cannot hold.
+    /// The name of a column or category has a zero byte, which SQL cannot represent.
     ZeroByte,
 }
 
@@ -115,10 +116,10 @@ impl fmt::Display for Error {
                 write!(f, "'{name}' cannot begin names in C: it must be letters, digits and '_', no digit first")
             }
             Error::Kernel(name) => {
-                write!(f, "the kernel {name} is not one of this crate's: its formula cannot be exported")
+                write!(f, "the kernel {name} is defined outside skpca: its formula cannot be exported")
             }
             Error::ZeroByte => {
-                write!(f, "the name of a column or category has a zero byte, which SQL cannot hold: rename it")
+                write!(f, "the name of a column or category has a zero byte, which SQL cannot represent: rename it")
             }
         }
     }

@@ -1,8 +1,8 @@
-//! The messages of ONNX (onnx.proto, IR version 7) that a graph needs, by their numbers.
+//! The messages of ONNX (onnx.proto, IR version 7) that a graph needs, with their field numbers.
 
 use prost::Message;
 
-/// A graph and what is to be known of it.
+/// A graph and its metadata.
 #[derive(Clone, PartialEq, Message)]
 pub struct Model {
     #[prost(int64, tag = "1")]
@@ -21,7 +21,7 @@ pub struct Model {
     pub metadata_props: Vec<Entry>,
 }
 
-/// Which version of the operators is meant.
+/// The version of the operators.
 #[derive(Clone, PartialEq, Message)]
 pub struct OperatorSet {
     #[prost(string, tag = "1")]
@@ -30,7 +30,7 @@ pub struct OperatorSet {
     pub version: i64,
 }
 
-/// A line of metadata.
+/// A metadata entry.
 #[derive(Clone, PartialEq, Message)]
 pub struct Entry {
     #[prost(string, tag = "1")]
@@ -39,7 +39,7 @@ pub struct Entry {
     pub value: String,
 }
 
-/// Nodes in the order they are computed.
+/// Nodes in the order of computation.
 #[derive(Clone, PartialEq, Message)]
 pub struct Graph {
     #[prost(message, repeated, tag = "1")]
@@ -67,7 +67,7 @@ pub struct Node {
     pub attribute: Vec<Attribute>,
 }
 
-/// A parameter of an operation: an integer, integers or a graph, as `kind` says.
+/// A parameter of an operation: an integer, integers or a graph, depending on `kind`.
 #[derive(Clone, PartialEq, Message)]
 pub struct Attribute {
     #[prost(string, tag = "1")]
@@ -108,14 +108,14 @@ pub struct Value {
     pub doc_string: String,
 }
 
-/// What an input or output is made of.
+/// The type of an input or output.
 #[derive(Clone, PartialEq, Message)]
 pub struct Type {
     #[prost(message, optional, tag = "1")]
     pub tensor_type: Option<TensorType>,
 }
 
-/// A tensor's numbers and shape.
+/// The element type and the shape of a tensor.
 #[derive(Clone, PartialEq, Message)]
 pub struct TensorType {
     #[prost(int32, tag = "1")]
@@ -124,27 +124,27 @@ pub struct TensorType {
     pub shape: Option<Shape>,
 }
 
-/// A tensor's shape.
+/// The shape of a tensor.
 #[derive(Clone, PartialEq, Message)]
 pub struct Shape {
     #[prost(message, repeated, tag = "1")]
     pub dim: Vec<Dimension>,
 }
 
-/// A number, or the name of one that the caller chooses.
+/// A dimension of a tensor.
 #[derive(Clone, PartialEq, Message)]
 pub struct Dimension {
     #[prost(oneof = "Extent", tags = "1, 2")]
     pub extent: Option<Extent>,
 }
 
-/// How long a dimension is.
+/// The length of a dimension.
 #[derive(Clone, PartialEq, prost::Oneof)]
 pub enum Extent {
-    /// As long as this.
+    /// A fixed length.
     #[prost(int64, tag = "1")]
     Value(i64),
-    /// As long as the caller says.
+    /// A named length, which the caller chooses.
     #[prost(string, tag = "2")]
     Name(String),
 }

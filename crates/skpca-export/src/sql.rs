@@ -1,5 +1,5 @@
-//! SQL: the [`Formula`] as a SELECT over columns by their names. Arithmetic and the functions EXP,
-//! POWER, TANH, SQRT and ABS, as the kernel needs them, in 64 bits.
+//! SQL: the [`Formula`] as a SELECT over named columns, in 64 bits. It uses arithmetic and, depending on the kernel,
+//! the functions EXP, POWER, TANH, SQRT and ABS.
 //!
 //! ```text
 //! table ── columns scaled ── [lengths, f] ── kernel values ── features ──► pc1, …, score, t2, threshold, novel
@@ -18,7 +18,7 @@ pub(crate) fn write(model: &Model, formula: &Formula, options: &Options) -> Resu
     for (key, value) in description(model).into_iter().filter(|(_, value)| !value.is_null()) {
         let _ = writeln!(text, "-- {key}: {value}");
     }
-    text += "-- A row is novel where its score is above the threshold, or unknown.\n";
+    text += "-- A row is novel if its score is above the threshold, or unknown.\n";
     let mut query = Query { layers: Vec::new(), keep: &options.keep, from: quoted(&options.name) };
     query.scale(formula);
     let own = query.kernel(formula);
@@ -27,7 +27,7 @@ pub(crate) fn write(model: &Model, formula: &Formula, options: &Options) -> Resu
     if text.contains('\0') { Err(Error::ZeroByte) } else { Ok(text.into_bytes()) }
 }
 
-/// The numbers that are made of a column of a table; NULL where skpca refuses the cell.
+/// The numbers made from a column of a table; NULL if skpca rejects the cell.
 fn taken_in(input: &Input, unknown: Unknown) -> Vec<String> {
     let column = quoted(&input.name);
     let (values, fill) = match &input.kind {
@@ -45,12 +45,12 @@ fn taken_in(input: &Input, unknown: Unknown) -> Vec<String> {
     values.iter().map(one).collect()
 }
 
-/// A text as SQL writes it.
+/// A SQL string literal.
 fn literal(text: &str) -> String {
     format!("'{}'", text.replace('\'', "''"))
 }
 
-/// A chain of common table expressions; each has what the next ones need.
+/// A chain of common table expressions, each with the columns that later ones need.
 struct Query<'a> {
     layers: Vec<String>,
     keep: &'a [String],
@@ -61,7 +61,7 @@ struct Query<'a> {
 type Named = (String, String);
 
 impl Query<'_> {
-    /// A layer of these columns, beside those that are kept.
+    /// Adds a layer with these columns and those to keep.
     fn layer(&mut self, name: &str, columns: &[Named]) {
         let kept = self.keep.iter().map(|column| format!("    {}", quoted(column)));
         let lines: Vec<String> =
@@ -88,7 +88,7 @@ impl Query<'_> {
         }
     }
 
-    /// A layer of centred kernel values, and the expression of k(x, x) over it.
+    /// Adds a layer of centred kernel values and returns the expression of k(x, x) over it.
     fn kernel(&mut self, formula: &Formula) -> String {
         let d = formula.d();
         let mut own: Vec<Named> = Vec::new();
@@ -121,7 +121,7 @@ impl Query<'_> {
             |(i, (value, mu))| if *mu == 0.0 { (value, v(i)) } else { (format!("{value} - {}", number(*mu)), v(i)) },
         );
         let far = match (&formula.far, &formula.values) {
-            // Its rows had to be taken before they got unit length.
+            // Computed earlier, before the rows were normalised to unit length.
             (Some(_), Values::Cosine { .. }) => Some("skpca_far".to_string()),
             (far, _) => far.as_ref().map(far_of),
         };
@@ -132,7 +132,7 @@ impl Query<'_> {
         if formula.stretch.is_some() { format!("{own} * (skpca_f * skpca_f)") } else { own.into() }
     }
 
-    /// Rows of length 1, and the lengths that they had.
+    /// Adds a layer of rows normalised to unit length, with their original lengths.
     fn unit(&mut self, formula: &Formula) {
         let d = formula.d();
         let f: Vec<Named> = formula.stretch.iter().map(|_| ("skpca_f".to_string(), "skpca_f".to_string())).collect();
@@ -146,10 +146,10 @@ impl Query<'_> {
         self.layer("skpca_unit", &[unit.collect(), vec![length], f, far].concat());
     }
 
-    /// A layer of inner products; kernel values over it, and k(x, x).
+    /// Adds a layer of inner products and returns the expressions of kernel values and of k(x, x) over it.
     fn dot(&mut self, formula: &Formula) -> (Vec<String>, String) {
         let Values::Dot { gamma, points, constants, own, own_constant, outer } = &formula.values else {
-            unreachable!("asked for this kernel only")
+            unreachable!("called for dot-product kernels only")
         };
         let t = |i: usize| format!("skpca_t{}", i + 1);
         let inner = |(i, (z, constant)): (usize, (&[f64], &f64))| {
@@ -170,7 +170,7 @@ impl Query<'_> {
         ((0..points.n()).map(|i| outer(t(i))).collect(), outer("skpca_t".into()))
     }
 
-    /// Layers of features and of the score.
+    /// Adds the layers of features and of the score.
     fn features(&mut self, formula: &Formula, own: &str) {
         let mut columns = linear(&formula.features, v, |k| format!("pc{}", k + 1));
         let mut length = format!("{own} - {}", number(formula.mean_norm));
@@ -219,7 +219,7 @@ impl Query<'_> {
     }
 }
 
-/// What the score adds far from the points.
+/// The far term of the score.
 fn far_of(far: &Far) -> String {
     let step = |(k, centre): (usize, &f64)| format!("({0} - {1}) * ({0} - {1})", u(k), number(*centre));
     format!("{} * {}", number(far.weight), sum(far.centre.iter().enumerate().map(step).collect()))
@@ -233,27 +233,27 @@ fn v(i: usize) -> String {
     format!("skpca_v{}", i + 1)
 }
 
-/// A column that is passed on, if it is there.
+/// A column that is passed on unchanged, if it exists.
 fn passed(there: bool, name: &str) -> impl Iterator<Item = Named> + use<> {
     there.then(|| (name.to_string(), name.to_string())).into_iter()
 }
 
-/// Columns that are passed on.
+/// Columns that are passed on unchanged.
 fn same(name: impl Fn(usize) -> String, count: usize) -> Vec<Named> {
     (0..count).map(|k| (name(k), name(k))).collect()
 }
 
-/// A name between quotes, as the standard has it.
+/// A quoted identifier of standard SQL.
 fn quoted(name: &str) -> String {
     format!("\"{}\"", name.replace('"', "\"\""))
 }
 
-/// Never an integer nor a decimal: those would be computed with otherwise.
+/// A floating-point literal. Integers and decimals would change the type of the arithmetic.
 fn number(value: f64) -> String {
     if value < 0.0 { format!("({value:e})") } else { format!("{:e}", value.abs()) }
 }
 
-/// Added pairwise: a database may bound how deep an expression is.
+/// Adds terms pairwise, since databases may limit the depth of an expression.
 fn sum(mut terms: Vec<String>) -> String {
     while terms.len() > 1 {
         terms = terms

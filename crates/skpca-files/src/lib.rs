@@ -1,13 +1,12 @@
-//! How the program and the Python package write files, whole or not at all, and read rows that do not fit in memory.
+//! Atomic writes, and rows in files that do not fit in memory, for the program and the Python package.
 //!
 //! ```text
-//! target ── follow links ──► regular, or not there: temporary file beside it ── fill ── sync ── rename onto it
+//! target ── follow links ──► regular file, or none: temporary file beside it ── fill ── sync ── rename onto it
 //!                            pipe or device:        written directly
-//!                            directory, read-only:  refused
+//!                            directory, read-only:  error
 //! ```
 //!
-//! A process that is killed leaves `.skpca-XXXXXX.tmp` behind: such a file belongs to no running program once it is
-//! older than the run, and may be deleted.
+//! A process that is killed leaves a file `.skpca-XXXXXX.tmp` behind, which may be deleted when no run is active.
 
 #![forbid(unsafe_code)]
 
@@ -20,19 +19,18 @@ use std::path::{Path, PathBuf};
 
 pub use rows::{Element, FileRows, Spool};
 
-/// How the names of temporary files begin.
+/// Prefix of the names of temporary files.
 pub const PREFIX: &str = ".skpca-";
-/// How the names of temporary files end.
+/// Suffix of the names of temporary files.
 pub const SUFFIX: &str = ".tmp";
-/// Symbolic links that may point to each other before we call them a loop, as on Linux.
+/// Maximum length of a chain of symbolic links, as on Linux; a longer one counts as a loop.
 const LINKS: usize = 40;
 const BUFFER_BYTES: usize = 1 << 16;
 
-/// Writes a file through `fill`. If anything fails, a file that was there before stays as it was, and nothing else is
-/// left.
+/// Writes a file through `fill`. If anything fails, an existing file is unchanged and nothing else is left behind.
 ///
-/// An existing file keeps its mode; a new one gets the default of the process (0666 without the umask). A symbolic link
-/// stays, and the file that it points to is replaced. Read-only files are refused. Pipes and devices are written
+/// An existing file keeps its mode; a new one gets the default of the process (0666 minus the umask). A symbolic link
+/// is kept, and the file that it points to is replaced. A read-only file is an error. Pipes and devices are written
 /// directly.
 pub fn write(path: &Path, fill: impl FnOnce(&mut BufWriter<File>) -> io::Result<()>) -> io::Result<()> {
     let mut output = Output::begin(path)?;
@@ -40,11 +38,11 @@ pub fn write(path: &Path, fill: impl FnOnce(&mut BufWriter<File>) -> io::Result<
     output.finish()
 }
 
-/// A file that is being written, as [`write()`] does: it stands under its name once [`Output::finish`] returns, and
-/// leaves no trace if it is dropped before.
+/// A file that is being written, as in [`write()`]. It appears under its name once [`Output::finish`] has succeeded,
+/// and leaves nothing behind if it is dropped before.
 pub struct Output {
     file: BufWriter<File>,
-    /// Where it is until it is whole, and where it goes; nothing for pipes and devices.
+    /// The temporary file and the target; `None` for pipes and devices.
     place: Option<(tempfile::TempPath, PathBuf)>,
 }
 
@@ -64,7 +62,7 @@ impl Output {
         Ok(Output { file: buffered(file), place: Some((temporary, target)) })
     }
 
-    /// Puts the whole file in its place.
+    /// Completes the file and moves it into place.
     pub fn finish(self) -> io::Result<()> {
         let file = self.file.into_inner().map_err(|error| error.into_error())?;
         let Some((temporary, target)) = self.place else { return Ok(()) };
@@ -89,7 +87,7 @@ impl Seek for Output {
     }
 }
 
-/// Whether [`write()`] could work: worth asking before a long computation.
+/// Checks that [`write()`] will be able to write to `path`, so that a long computation is not lost.
 pub fn check(path: &Path) -> io::Result<()> {
     let target = follow(path)?;
     match check_target(&target)? {
@@ -98,12 +96,12 @@ pub fn check(path: &Path) -> io::Result<()> {
     }
 }
 
-/// The file that `path` stands for once its links are followed, whether it exists or not.
+/// Follows symbolic links to the file that `path` stands for, which need not exist.
 fn follow(path: &Path) -> io::Result<PathBuf> {
     let mut target = path.to_path_buf();
     for _ in 0..LINKS {
         match fs::read_link(&target) {
-            // Standard output, say: if it is a pipe, what the link reads as is no path, but the link can be opened.
+            // Links such as standard output can be opened although their text is not a path if they lead to a pipe.
             Ok(_) if target.starts_with("/proc") => return fs::canonicalize(&target).or(Ok(target)),
             Ok(next) => target = directory(&target).join(next),
             Err(_) => return Ok(target),
@@ -112,7 +110,7 @@ fn follow(path: &Path) -> io::Result<PathBuf> {
     Err(io::Error::other("too many symbolic links"))
 }
 
-/// What is there already, if it may be written.
+/// Returns the metadata of an existing target, or an error if it cannot be written.
 fn check_target(target: &Path) -> io::Result<Option<Metadata>> {
     let previous = match fs::metadata(target) {
         Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
@@ -122,7 +120,7 @@ fn check_target(target: &Path) -> io::Result<Option<Metadata>> {
         return Err(io::ErrorKind::IsADirectory.into());
     }
     if previous.is_file() {
-        // The rename would succeed all the same, and so would opening it as the superuser.
+        // The rename would succeed anyway, and the superuser could open it.
         if previous.permissions().readonly() {
             return Err(io::Error::new(io::ErrorKind::PermissionDenied, "the file is read-only"));
         }
@@ -142,21 +140,21 @@ fn create_beside(target: &Path) -> io::Result<tempfile::NamedTempFile> {
     #[cfg(unix)]
     {
         use std::os::unix::fs::PermissionsExt;
-        // The umask is taken off; by default nobody else could read the file.
+        // Minus the umask; tempfile's default mode would let only the owner read the file.
         builder.permissions(fs::Permissions::from_mode(0o666));
     }
     let named = |error: io::Error| {
-        io::Error::new(error.kind(), format!("no file can be made in its directory: {}", plain(&error)))
+        io::Error::new(error.kind(), format!("no file can be created in its directory: {}", plain(&error)))
     };
     builder.tempfile_in(directory(target)).map_err(named)
 }
 
-/// The system's words: tempfile adds the path of its own file, which means nothing to the user.
+/// The message of the system, without the path of the temporary file, which tempfile adds and users do not know.
 fn plain(error: &io::Error) -> String {
     error.raw_os_error().map_or_else(|| error.kind().to_string(), |code| io::Error::from_raw_os_error(code).to_string())
 }
 
-/// Gives the new file the mode of the old one, and its owner as far as we are allowed to.
+/// Gives the new file the mode of the old one, and its owner if permitted.
 fn adopt(file: &File, previous: &Metadata) -> io::Result<()> {
     #[cfg(unix)]
     {

@@ -1,21 +1,22 @@
-//! Memory that is free, where the system tells.
+//! Free memory, where the system reports it.
 
 use std::fs;
 
-/// What of the free memory a fit takes unless it is told: others live here too.
+/// Share of the free memory that a fit may take by default, which leaves some to other processes.
 const SHARE: (usize, usize) = (3, 4);
 
-/// What a fit may take unless it is told.
+/// Bytes that a fit may take by default.
 pub fn share() -> usize {
     available().map_or(usize::MAX, |free| free / SHARE.1 * SHARE.0)
 }
 
-/// Memory that is free now, where the system tells; the limits of a container and of the process (`ulimit -v`) count.
+/// Bytes that are free now, if the system reports it, within the limits of the container and of the process
+/// (`ulimit -v`).
 pub fn available() -> Option<usize> {
     [free(), address_space()].into_iter().flatten().min()
 }
 
-/// What the process may still ask for.
+/// Bytes that the process may still allocate under its limit.
 fn address_space() -> Option<usize> {
     let limits = fs::read_to_string("/proc/self/limits").ok()?;
     let most = limits.lines().find_map(|line| line.strip_prefix("Max address space"))?;

@@ -1,11 +1,12 @@
-//! Rows in a file, as a fit reads them: little-endian numbers, row after row.
+//! Rows in a file, as a fit reads them: little-endian numbers in row-major order.
 //!
 //! ```text
-//! blocks of rows ── Spool ──► temporary file without a name ──► FileRows ◄── an array in a file of the user's
+//! blocks of rows ── Spool ──► unnamed temporary file ──► FileRows ◄── an array in a user's file
 //! ```
 //!
-//! A spool writes 32 bits per number for as long as they say everything, 64 from the first number on that needs them.
-//! Its file has no name: it is gone with the process, however that ends.
+//! A spool stores numbers in 32 bits as long as that is exact. From the first number that needs 64 bits, it stores all
+//! in
+//! 64. Its file has no name, so it disappears with the process, however that ends.
 
 use std::fs::File;
 use std::io::{self, BufReader, BufWriter, Read, Seek, SeekFrom, Write};
@@ -15,20 +16,20 @@ use std::time::SystemTime;
 
 use skpca::{Error, Source};
 
-/// Bytes that are written, or rewritten, at a time.
+/// Number of bytes written or rewritten at a time.
 const BUFFER_BYTES: usize = 1 << 20;
 
-/// How a number lies in a file.
+/// The type of the numbers in a file.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Element {
-    /// In 32 bits.
+    /// 32-bit floating point.
     Single,
-    /// In 64 bits.
+    /// 64-bit floating point.
     Double,
 }
 
 impl Element {
-    /// Bytes of a number.
+    /// Number of bytes of a number.
     pub fn bytes(self) -> usize {
         match self {
             Element::Single => size_of::<f32>(),
@@ -59,7 +60,7 @@ impl Element {
     }
 }
 
-/// A table that is being written, to be read as often as needed.
+/// A table that is being written to a temporary file, to be read in passes.
 pub struct Spool {
     directory: PathBuf,
     file: BufWriter<File>,
@@ -69,7 +70,7 @@ pub struct Spool {
 }
 
 impl Spool {
-    /// A table of d columns without rows, in a file that nobody else sees.
+    /// Creates an empty table of d columns in an unnamed file.
     pub fn begin(directory: &Path, d: usize) -> io::Result<Spool> {
         Ok(Spool { directory: directory.into(), file: nameless(directory)?, element: Element::Single, d, values: 0 })
     }
@@ -85,7 +86,7 @@ impl Spool {
         values.chunks(BUFFER_BYTES / size_of::<f64>()).try_for_each(|some| self.element.write(some, &mut self.file))
     }
 
-    /// Writes again in 64 bits what was written in 32.
+    /// Rewrites the numbers so far from 32 to 64 bits.
     fn widen(&mut self) -> io::Result<()> {
         let mut wide = nameless(&self.directory)?;
         self.file.flush()?;
@@ -111,7 +112,7 @@ impl Spool {
         self.values / self.d
     }
 
-    /// The table.
+    /// Ends the table and returns it for reading.
     pub fn finish(self) -> io::Result<FileRows> {
         let (n, d) = (self.rows(), self.d);
         let file = self.file.into_inner().map_err(|error| error.into_error())?;
@@ -123,19 +124,19 @@ fn nameless(directory: &Path) -> io::Result<BufWriter<File>> {
     Ok(BufWriter::with_capacity(BUFFER_BYTES, tempfile::tempfile_in(directory)?))
 }
 
-/// Rows in a file, read where they lie. It takes the memory of what is read at a time.
+/// Rows in a file, read in place. It needs memory only for the rows read at a time.
 pub struct FileRows {
     file: File,
-    /// Where the numbers begin.
+    /// Offset of the first number.
     start: u64,
     n: usize,
     d: usize,
     element: Element,
-    /// A file of the user's, and its state when it was opened.
+    /// The name of a user's file, and its state when it was opened.
     origin: Option<(String, State)>,
 }
 
-/// What changes with a file: its length and the time when it was last written.
+/// The length of a file and the time of its last modification, to detect changes.
 #[derive(PartialEq)]
 struct State(u64, Option<SystemTime>);
 
@@ -147,7 +148,7 @@ impl State {
 }
 
 impl FileRows {
-    /// n rows of d numbers from byte `start` on of a file that belongs to somebody else.
+    /// Opens a user's file with n rows of d numbers from byte `start` on.
     pub fn open(path: &Path, start: u64, (n, d): (usize, usize), element: Element) -> io::Result<FileRows> {
         let file = File::open(path)?;
         let state = State::of(&file)?;
@@ -159,13 +160,13 @@ impl FileRows {
         Ok(FileRows { file, start, n, d, element, origin: Some((path.display().to_string(), state)) })
     }
 
-    /// Bytes of the rows.
+    /// Number of bytes of the rows.
     pub fn bytes(&self) -> usize {
         self.n * self.d * self.element.bytes()
     }
 
-    /// What was made of the rows, unless somebody has written to the file since it was opened. Where it could not be
-    /// read, that says more: the row.
+    /// Returns the result computed from the rows, or an error if the file was modified since it was opened. A read
+    /// error takes precedence, because it names the row.
     pub fn unless_changed<T>(&self, made: Result<T, Error>) -> Result<T, Error> {
         let unread = matches!(made, Err(Error::Source { .. }));
         match &self.origin {
@@ -184,7 +185,7 @@ impl FileRows {
             let name = self.origin.as_ref().map_or("temporary file", |(name, _)| name);
             let why = match error.kind() {
                 io::ErrorKind::UnexpectedEof => {
-                    format!("{name} ends before row {} of {}: it was cut short while it was read", rows.end, self.n)
+                    format!("{name} ends before row {} of {}: it was truncated while being read", rows.end, self.n)
                 }
                 _ => format!("{name}: {error}"),
             };
@@ -213,7 +214,7 @@ impl Source for FileRows {
 
     fn gather(&self, rows: &[usize]) -> Result<Vec<f64>, Error> {
         let mut values = vec![0.0; rows.len() * self.d];
-        // In the order of the file: disks like it.
+        // In the order of the file, which is faster on disks.
         let mut order: Vec<usize> = (0..rows.len()).collect();
         order.sort_unstable_by_key(|&i| rows[i]);
         BYTES.with_borrow_mut(|bytes| {
@@ -227,7 +228,7 @@ impl Source for FileRows {
 }
 
 thread_local! {
-    /// What was read and is not decoded yet, kept from block to block.
+    /// Buffer of bytes to decode, reused from block to block.
     static BYTES: std::cell::RefCell<Vec<u8>> = const { std::cell::RefCell::new(Vec::new()) };
 }
 

@@ -1,4 +1,4 @@
-//! Rows in files: every number comes back, and a file that is not what it was is noticed.
+//! Rows in files: every number is read back exactly, and a modified file is detected.
 
 use std::fs;
 use std::io::Write;
@@ -21,7 +21,7 @@ fn all(rows: &FileRows) -> Vec<f64> {
 }
 
 #[test]
-fn every_number_comes_back_in_half_the_space_where_that_will_do() {
+fn numbers_are_stored_in_32_bits_if_that_is_exact() {
     let single = [1.0, -0.0, 0.1f32.into(), 1e30f32.into(), 65_535.0, f64::from(f32::MIN_POSITIVE)];
     let rows = spooled(&[&single[..2], &[], &single[2..]], 2);
     assert_eq!((rows.n(), rows.d(), rows.bytes()), (3, 2, 24));
@@ -46,7 +46,7 @@ impl Bits for Vec<f64> {
 }
 
 #[test]
-fn more_than_a_buffer_is_widened_and_gathered_in_the_order_asked_for() {
+fn more_than_a_buffer_is_widened_and_gathered_in_the_requested_order() {
     let d = 3;
     let mut values: Vec<f64> = (0..300_000 * d).map(|i| (i % 1000) as f64).collect();
     let (before, after) = values.split_at_mut(250_000 * d);
@@ -62,7 +62,7 @@ fn more_than_a_buffer_is_widened_and_gathered_in_the_order_asked_for() {
 }
 
 #[test]
-fn a_file_that_is_not_what_it_was_is_an_error() {
+fn a_modified_file_is_an_error() {
     let directory = tempfile::tempdir().unwrap();
     let path = directory.path().join("rows");
     let bytes: Vec<u8> = (0..20).flat_map(|i| f64::from(i).to_le_bytes()).collect();
@@ -82,7 +82,6 @@ fn a_file_that_is_not_what_it_was_is_an_error() {
     assert_eq!(error, format!("the rows cannot be read: {changed}"));
     file.set_len(100).unwrap();
     let error = rows.unless_changed(rows.read(3..5, &mut Vec::new())).unwrap_err().to_string();
-    let expected =
-        format!("the rows cannot be read: {name} ends before row 5 of 5: it was cut short while it was read");
+    let expected = format!("the rows cannot be read: {name} ends before row 5 of 5: it was truncated while being read");
     assert_eq!(error, expected);
 }

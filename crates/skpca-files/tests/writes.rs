@@ -1,4 +1,4 @@
-//! What a write leaves behind, whether it succeeds or not.
+//! The files left after writes that succeed and writes that fail.
 
 use std::fs;
 use std::io::{self, Write};
@@ -48,7 +48,7 @@ fn temporary_files_are_recognisable() {
 }
 
 #[test]
-fn targets_that_cannot_be_written_are_refused_early() {
+fn targets_that_cannot_be_written_are_rejected_early() {
     let directory = TempDir::new().unwrap();
     for (path, kind) in [
         (directory.path().to_path_buf(), io::ErrorKind::IsADirectory),
@@ -58,7 +58,7 @@ fn targets_that_cannot_be_written_are_refused_early() {
         assert_eq!(put(&path, b"x").unwrap_err().kind(), kind);
     }
     skpca_files::check(&directory.path().join("model")).unwrap();
-    assert_eq!(names(&directory), Vec::<String>::new(), "a check makes nothing");
+    assert_eq!(names(&directory), Vec::<String>::new(), "a check creates no file");
 }
 
 #[cfg(unix)]
@@ -91,9 +91,9 @@ mod unix {
         }
     }
 
-    /// By its mode: the tests may run as the superuser, whom no mode stops.
+    /// Judged by the mode of the file, since the superuser, who may run the tests, can write to any file.
     #[test]
-    fn a_read_only_file_is_refused() {
+    fn a_read_only_file_is_an_error() {
         let directory = TempDir::new().unwrap();
         let (file, link) = (directory.path().join("file"), directory.path().join("link"));
         fs::write(&file, "old").unwrap();
@@ -118,7 +118,7 @@ mod unix {
         let (file, link) = (directory.path().join("inner/file"), directory.path().join("link"));
         symlink("inner/middle", &link).unwrap();
         symlink("file", directory.path().join("inner/middle")).unwrap();
-        // The first time the file is not there yet.
+        // The first time, the file does not exist yet.
         for text in ["new", "newer"] {
             put(&link, text.as_bytes()).unwrap();
             assert!(fs::symlink_metadata(&link).unwrap().is_symlink());
@@ -130,7 +130,7 @@ mod unix {
         assert!(put(&ring, b"x").is_err());
     }
 
-    /// A pipe stands for /dev/null, which a failing test would replace for the whole machine.
+    /// A pipe in place of /dev/null, which a failing test would replace for the whole machine.
     #[test]
     fn pipes_are_written_directly() {
         let directory = TempDir::new().unwrap();

@@ -2,9 +2,9 @@
 Too wide, right, too narrow
 ===========================
 
-What the bandwidth does to ten components. A wide kernel sees little more than ordinary PCA would. A narrow one
-finds every row different from every other, so that ten components, however many points they have, hold little of
-the variance. In the middle a few points hold nearly all of it.
+The effect of the bandwidth on ten components. Under a wide kernel, kernel PCA is close to ordinary PCA. Under a narrow
+one all rows are nearly orthogonal, so that ten components capture little of the variance, however many points they
+have. In between, a few points capture nearly all of it.
 """
 
 import matplotlib.pyplot as plt

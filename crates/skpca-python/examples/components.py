@@ -2,8 +2,8 @@
 Ten points instead of ninety
 ============================
 
-Contours of the first four components of three clusters: all ninety points above, ten synthetic points (crosses)
-below. They can hardly be told apart.
+Contours of the first four components of three clusters: a model of all ninety points above, one of ten synthetic points
+(crosses) below. They are almost indistinguishable.
 """
 
 import matplotlib.pyplot as plt

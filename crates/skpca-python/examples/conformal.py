@@ -2,8 +2,8 @@
 A kernel learned from labels
 ============================
 
-Li & Gao's data-dependent kernel is f(x) f(z) k(x, z), where f is learned so that classes separate; beside it the
-method ``discriminant``, which uses labels directly. Both show their first component.
+Li & Gao's data-dependent kernel is f(x) f(z) k(x, z), where f is learned so that classes separate. For comparison, the
+method ``discriminant`` uses labels directly. The first component of each is shown.
 """
 
 import matplotlib.pyplot as plt

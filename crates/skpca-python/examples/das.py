@@ -2,9 +2,9 @@
 Das, Golatkar & Awate (2018): outliers among digits
 ===================================================
 
-A model of eights is asked which digits are no eights. ROC curves of the distance in feature space: exact kernel
+A model of eights detects which digits are not eights. ROC curves of the distance in feature space: exact kernel
 PCA, the paper's elastic net, the default with ten points, and the paper's baseline, which keeps the largest
-coefficients. With a valid distance they differ little, baseline included.
+coefficients. With a valid distance they differ little, including the baseline.
 """
 
 import matplotlib.pyplot as plt
@@ -30,5 +30,5 @@ for name, parameters in models.items():
     label = f"{name} ({len(detector.support_vectors_)} points)" if "points" not in name else name
     RocCurveDisplay.from_predictions(is_outlier, -detector.score_samples(test), name=label, ax=axis)
 axis.set(xlim=(-0.01, 0.5), ylim=(0.5, 1.01), title="eights against all other digits")
-axis.set(xlabel="false alarms among eights", ylabel="other digits that are found")
+axis.set(xlabel="false alarms among eights", ylabel="other digits detected")
 plt.show()

@@ -1,9 +1,9 @@
 """
-Digits without noise
-====================
+Denoising digits
+================
 
-Noisy digits are projected on the components and mapped back: fifty points against the thousand that scikit-learn's
-``KernelPCA`` keeps. Kernel width and ridge of both are chosen on digits that are neither trained on nor shown.
+Noisy digits are projected onto the components and mapped back: fifty points against the thousand that scikit-learn's
+``KernelPCA`` keeps. Kernel width and ridge of both are chosen on a validation set.
 """
 
 import itertools
@@ -25,7 +25,7 @@ def denoised(estimator, rows):
 
 
 def best(make):
-    """The estimator whose reconstruction of the digits to choose by is nearest."""
+    """Returns the estimator with the smallest reconstruction error on the validation set."""
     grid = itertools.product((0.02, 0.05), (0.1, 1.0))
     fitted = (make(48, gamma=gamma, alpha=alpha).fit(train) for gamma, alpha in grid)
     return min(fitted, key=lambda estimator: np.square(denoised(estimator, noisy_choice) - choice).mean())

@@ -2,10 +2,10 @@
 Do thresholds hold?
 ===================
 
-Twelve models of each size on five-dimensional rows, each asked for a share of false alarms, and the share that they
-raise on 5,000 new rows of the same kind. `contamination` is a share of the training rows: with few of them new rows
-alarm more often, since the components were fitted to the very rows that set the threshold. `false_alarm_rate` sets it
-by rows that were held out.
+Twelve models for each number of training rows, each with a requested false-alarm rate, and the rate that they reach on
+5,000 new rows from the same distribution. `contamination` is a share of the training rows: with few of them, new rows
+raise alarms more often, since the components were fitted to the rows that set the threshold. `false_alarm_rate` sets
+it on held-out rows.
 """
 
 import matplotlib.pyplot as plt
@@ -34,7 +34,7 @@ figure, axes = plt.subplots(1, 2, figsize=(9, 4), sharey=True, layout="constrain
 for axis, parameter in zip(axes, ("contamination", "false_alarm_rate"), strict=True):
     found = [shares(parameter, n) for n in sizes]
     axis.boxplot(found, tick_labels=[f"{n:,}" for n in sizes])
-    axis.axhline(asked, color="tab:red", linestyle=":", label="asked for")
+    axis.axhline(asked, color="tab:red", linestyle=":", label="requested")
     axis.set(title=parameter, xlabel="training rows")
     for n, share in zip(sizes, found, strict=True):
         print(f"{parameter}, {n:>5} training rows: {np.mean(share):.3f}, from {min(share):.3f} to {max(share):.3f}")

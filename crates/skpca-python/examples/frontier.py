@@ -2,7 +2,7 @@
 Size against fidelity
 =====================
 
-How much of exact kernel PCA do few points hold? Five methods on 400 handwritten digits, ten components.
+How close do a few points come to exact kernel PCA? Five methods on 400 handwritten digits, ten components.
 """
 
 import matplotlib.pyplot as plt

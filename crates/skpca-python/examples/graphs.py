@@ -1,10 +1,10 @@
 """
-Graphs by a few of them
-=======================
+Kernel PCA of graphs
+====================
 
 Rows may be any objects that a kernel function takes. Here they are graphs, as lists of neighbours, and the kernel is
-that of Weisfeiler and Lehman (Shervashidze et al. 2011): how many subtrees around their nodes two graphs share. Six of
-thirty-six graphs (circled) stand for all.
+that of Weisfeiler and Lehman (Shervashidze et al. 2011): the number of subtrees around their nodes that two graphs
+share. Six of the thirty-six graphs (circled) are kept.
 """
 
 from collections import Counter
@@ -35,7 +35,7 @@ KINDS = {
 graphs = [make(n) for make in KINDS.values() for n in range(5, 14)]
 
 # %%
-# Each round gives every node a label made of those of its neighbours; the kernel is the cosine of the counts of labels.
+# Each round labels every node by the labels of its neighbours; the kernel is the cosine of the counts of labels.
 
 
 @cache
@@ -58,7 +58,7 @@ features = pca.transform(graphs).reshape(len(KINDS), -1, 2)
 print(f"6 of {len(graphs)} graphs hold {pca.fidelity_:.3f} of what all hold")
 
 # %%
-# Larger dots are larger graphs.
+# Larger dots mark larger graphs.
 
 figure, axis = plt.subplots(figsize=(8, 5), layout="constrained")
 for kind, points in zip(KINDS, features, strict=True):

@@ -2,8 +2,8 @@
 One ring, six kernels
 =====================
 
-The first two components of the same rows under six kernels, by at most ten points each. Bounded, local kernels
-(``rbf``, ``laplacian``) tell inside from outside; ``linear`` cannot.
+The first two components of the same rows under six kernels, with at most ten points each. Bounded, local kernels
+(``rbf``, ``laplacian``) separate inside from outside; ``linear`` cannot.
 """
 
 import matplotlib.pyplot as plt

@@ -2,9 +2,9 @@
 Two hundred thousand rows
 =========================
 
-The fewest points that hold 0.95 of a table of 200,000 rows. Nothing of size n × n is made; the fidelity is
+The fewest points for a fidelity of 0.95 on a table of 200,000 rows. No n × n matrix is computed; the fidelity is
 estimated on 4,000 rows and has an interval. The picture shows how the features of new rows follow the curve that
-the table was made from.
+generated the table.
 """
 
 import matplotlib.pyplot as plt
@@ -29,6 +29,6 @@ features = pca.transform(table(new))
 figure, axis = plt.subplots(figsize=(8, 4), layout="constrained")
 for k in range(4):
     axis.plot(new, features[:, k], ".", markersize=2, label=f"component {k + 1}")
-axis.set(xlabel="place on the curve", ylabel="feature")
+axis.set(xlabel="position on the curve", ylabel="feature")
 figure.legend(markerscale=5, loc="outside upper center", ncols=4)
 plt.show()

@@ -2,8 +2,8 @@
 Li & Gao (2011): points chosen, points moved
 ============================================
 
-The variance that components over a few points capture is a function of those points, so they can be chosen one by
-one (``greedy``) or moved freely (``expansion``). Random landmarks stand beside them.
+The variance captured by components over a few points is a function of those points, so they can be chosen one by
+one (``greedy``) or moved freely (``expansion``). Random landmarks are shown for comparison.
 """
 
 import matplotlib.pyplot as plt

@@ -2,10 +2,10 @@
 Watching a process
 ==================
 
-Two charts of process monitoring. From row 100 on one sensor drifts; from row 200 on the process runs hotter than it
-ever did, with all sensors in agreement. Under a bounded kernel such as ``rbf`` the distance to the model (SPE) sees
-both, since nothing far from the training rows lies in the span of the components. Hotelling's T², which measures
-extremes *within* that span, sees neither here.
+Two charts of process monitoring. From row 100 on, one sensor drifts; from row 200 on, the process runs hotter than
+ever before, with consistent sensors. Under a bounded kernel such as ``rbf`` the distance to the model (SPE) detects
+both, since no row far from the training rows lies in the span of the components. Hotelling's T², which measures
+deviations *within* that span, detects neither here.
 """
 
 import matplotlib.pyplot as plt
@@ -23,7 +23,7 @@ normal = sensors(rng.uniform(-1, 1, 1000))
 watched = sensors(np.concatenate([rng.uniform(-1, 1, 200), rng.uniform(1.2, 1.5, 100)]))
 watched[100:200, 1] += np.linspace(0, 0.8, 100)
 
-# The two charts apart; the default statistic has both in one.
+# Two separate charts; the default statistic combines both.
 given = {"statistic": "distance", "scaling": "standard", "false_alarm_rate": 0.01, "random_state": 0}
 detector = KernelNovelty(3, fidelity=0.95, **given).fit(normal)
 charts = {
@@ -43,7 +43,7 @@ axes[1].set_xlabel("row")
 plt.show()
 
 # %%
-# Which sensor? How much each input adds to the score, averaged over the drifting rows.
+# Which sensor? The contribution of each input to the score, averaged over the drifting rows.
 
 contributions = detector.contributions(watched[150:200]).mean(axis=0)
 print("mean contribution per sensor:", contributions.round(2), "→ sensor", contributions.argmax())

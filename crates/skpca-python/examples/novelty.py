@@ -3,7 +3,7 @@ A map of novelty
 ================
 
 The novelty score around a ring of 400 rows, with its threshold (white) and the points that the model keeps
-(crosses). The middle of the ring is as novel as the outside: a linear model could not see that.
+(crosses). The middle of the ring is as novel as the outside, which a linear model could not detect.
 """
 
 import matplotlib.pyplot as plt
@@ -27,7 +27,7 @@ axis.set_aspect("equal")
 plt.show()
 
 # %%
-# For single rows: is it novel, how rare is such a score, and which inputs make it so?
+# For single rows: is the row novel, how rare is such a score, and which inputs cause it?
 
 odd = np.array([[0.0, 0.0], [1.0, 0.0], [0.0, 1.6]])
 found = zip(odd, detector.predict(odd), detector.p_values(odd), detector.contributions(odd), strict=True)

@@ -1,9 +1,9 @@
 """
-Among the detectors of PyOD
-===========================
+Comparison with detectors of PyOD
+=================================
 
-``skpca.pyod.SKPCA`` keeps PyOD's contract, so it can be compared with that package's detectors. Area under the ROC
-curve of rows on a curved sheet with outliers scattered around it, ten data sets; one tool among several.
+``skpca.pyod.SKPCA`` has PyOD's interface, so it can be compared with that package's detectors. Area under the ROC
+curve for rows on a curved sheet with outliers scattered around it, on ten data sets.
 """
 
 import matplotlib.pyplot as plt
@@ -25,7 +25,7 @@ DETECTORS = {
 
 
 def data(seed):
-    """Rows on a curved sheet, and one in twenty spread over their bounding box."""
+    """Generates rows on a curved sheet, and outliers, one row in twenty, spread over their bounding box."""
     rng = np.random.default_rng(seed)
     t = rng.uniform(-1.5, 1.5, (380, 2))
     sheet = np.column_stack([t, t[:, 0] ** 2, np.sin(2 * t[:, 1])]) + 0.1 * rng.normal(size=(380, 4))

@@ -3,9 +3,9 @@ Tipping (2001): clusters by maximum likelihood
 ==============================================
 
 The setting of the paper's Figures 1 to 3: ninety points in three clusters, kernel width 0.25, noise 0.25. The
-likelihood of a Gaussian in feature space is maximal with a handful of weighted points (circles). The paper shows
-nine; at the maximum there are seven or eight on average over many data sets. Contours: the leading components, of
-all points above and of those few below.
+likelihood of a Gaussian in feature space is maximised by a handful of weighted points (circles). The paper shows
+nine; at the maximum there are seven or eight on average over many data sets. Contours: the leading components, with
+all points above and with the few points below.
 """
 
 import matplotlib.pyplot as plt

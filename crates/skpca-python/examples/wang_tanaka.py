@@ -1,10 +1,10 @@
 """
-Wang & Tanaka (2019): points per component, or for all
-======================================================
+Wang & Tanaka (2019): points per component, or shared
+=====================================================
 
-Two penalties on the same regression. The l1 norm lets every component choose rows of its own; the l2,1 norm makes
-all components share one set. Rows are those of the paper's parabola, in the order of their first coordinate; a mark
-is a coefficient other than zero.
+Two penalties on the same regression. The l1 norm lets every component choose its own rows; the l2,1 norm makes
+all components share one set. The data are the paper's parabola, with rows ordered by their first coordinate; a mark
+is a non-zero coefficient.
 """
 
 import matplotlib.pyplot as plt

@@ -1,9 +1,9 @@
 """
-Words by a few of them
-======================
+Kernel PCA of words
+===================
 
-A kernel may be any function of two things. Here it is the cosine of the pairs of letters that two words share; five
-words (red) stand for all. Words that would overlap are moved apart, up or down; a line leads to their place.
+A kernel may be any function of two objects. Here it is the cosine of the letter pairs that two words share; five
+words (red) are kept. Labels that would overlap are moved up; a line connects them to their position.
 """
 
 import matplotlib.pyplot as plt
@@ -25,13 +25,13 @@ def shared(a, b):
 pca = SparseKernelPCA(2, kernel=shared, n_support=5, random_state=0).fit(WORDS)
 features = pca.transform(WORDS)
 
-# Room for a word, in units of the axes.
-WIDE, HIGH = 0.24, 0.075
+# Size of a label, in units of the axes.
+WIDTH, HEIGHT = 0.24, 0.075
 places = features.copy()
 for i in np.argsort(features[:, 1]):
-    below = [places[j, 1] for j in range(len(WORDS)) if abs(features[j, 0] - features[i, 0]) < WIDE and j != i]
-    while any(abs(places[i, 1] - y) < HIGH for y in below):
-        places[i, 1] += HIGH / 8
+    below = [places[j, 1] for j in range(len(WORDS)) if abs(features[j, 0] - features[i, 0]) < WIDTH and j != i]
+    while any(abs(places[i, 1] - y) < HEIGHT for y in below):
+        places[i, 1] += HEIGHT / 8
 
 figure, axis = plt.subplots(figsize=(9, 6.5), layout="constrained")
 for word, (x, y), (_, place) in zip(WORDS, features, places, strict=True):

@@ -2,8 +2,8 @@
 Zhang, Wang & Ma (2010): the farthest points
 ============================================
 
-The energy rule keeps the rows farthest from the mean in feature space, as many as hold 1 − α/2 of the sum of
-squared distances. That bounds the loss, but it keeps outliers first: compare the rows that ``greedy`` keeps.
+The energy rule keeps the rows farthest from the mean in feature space, as many as needed for 1 − α/2 of the sum of
+squared distances. This bounds the loss, but keeps outliers first: compare the rows that ``greedy`` keeps.
 """
 
 import matplotlib.pyplot as plt

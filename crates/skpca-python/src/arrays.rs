@@ -1,5 +1,5 @@
-//! Arguments: whatever numpy reads as an array of numbers. One that lies in memory as the core wants it is borrowed,
-//! any other is copied, and what numpy would read wrongly is refused.
+//! Array arguments: whatever numpy reads as an array of numbers. Arrays with the core's memory layout are borrowed,
+//! others are copied, and inputs that numpy would misread are rejected.
 
 use numpy::ndarray::{Dimension, Ix1, Ix2};
 use numpy::{Element, PyArray, PyArrayMethods, PyReadonlyArray, PyUntypedArray, PyUntypedArrayMethods};
@@ -8,7 +8,7 @@ use pyo3::prelude::*;
 use pyo3::types::PyString;
 use skpca::Numbers;
 
-/// Types of array, by numpy's letters: bool, signed, unsigned, float, object.
+/// Accepted dtypes, by numpy's kind codes: bool, signed, unsigned, float, object.
 const NUMBERS: &str = "biufO";
 const INTEGERS: &str = "biu";
 
@@ -38,7 +38,7 @@ impl<'py> FromPyObject<'_, 'py> for Table<'py> {
     }
 }
 
-/// Rows of numbers that a model looks at once: those in 32 bits are read as they are.
+/// Rows of numbers to evaluate a model on; float32 arrays are read without conversion.
 pub enum Queries<'py> {
     Double(Table<'py>),
     Single(PyReadonlyArray<'py, f32, Ix2>),
@@ -73,7 +73,7 @@ impl<'py> FromPyObject<'_, 'py> for Queries<'py> {
     }
 }
 
-/// Numbers in a row.
+/// A one-dimensional array of numbers.
 pub struct Vector<'py>(PyReadonlyArray<'py, f64, Ix1>);
 
 impl Vector<'_> {
@@ -90,7 +90,7 @@ impl<'py> FromPyObject<'_, 'py> for Vector<'py> {
     }
 }
 
-/// Numbers of classes, one per row.
+/// Class indices, one per row.
 pub struct Classes<'py>(PyReadonlyArray<'py, i64, Ix1>);
 
 impl Classes<'_> {
@@ -107,7 +107,7 @@ impl<'py> FromPyObject<'_, 'py> for Classes<'py> {
     }
 }
 
-/// The caller's `out`, which must be as it will be filled, or a new array.
+/// Returns the caller's `out`, which must have the right type, shape and layout, or a new array.
 pub fn output<'py, T: Element, D: Dimension>(
     py: Python<'py>,
     out: Option<Bound<'py, PyAny>>,
@@ -128,7 +128,7 @@ pub fn output<'py, T: Element, D: Dimension>(
     Ok(out)
 }
 
-/// An aligned array in C order, of the caller's memory if that is so already.
+/// Returns an aligned array in C order, without a copy if the caller's array is one.
 fn read<'py, T: Element, D: Dimension>(given: &Bound<'py, PyAny>, kinds: &str) -> PyResult<PyReadonlyArray<'py, T, D>> {
     if given.is_exact_instance_of::<PyUntypedArray>()
         && let Ok(array) = given.cast::<PyArray<T, D>>()
@@ -150,7 +150,7 @@ fn read<'py, T: Element, D: Dimension>(given: &Bound<'py, PyAny>, kinds: &str) -
     Ok(array.cast_into::<PyArray<T, D>>()?.try_readonly()?)
 }
 
-/// What numpy makes of `given`, if it holds numbers and numpy sees all there is to see.
+/// Converts `given` with numpy; rejects anything but numbers, and sparse or masked arrays.
 fn numbers<'py>(given: &Bound<'py, PyAny>, kinds: &str) -> PyResult<Bound<'py, PyUntypedArray>> {
     let numpy = given.py().import("numpy")?;
     if given.hasattr("toarray")? {
@@ -171,7 +171,7 @@ fn numbers<'py>(given: &Bound<'py, PyAny>, kinds: &str) -> PyResult<Bound<'py, P
     Ok(array.cast_into()?)
 }
 
-/// The real numbers that an array of objects holds. By way of complex ones, whose imaginary parts numpy would drop.
+/// Converts an array of objects to real numbers, via complex numbers, as numpy would silently drop imaginary parts.
 fn unboxed<'py>(array: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyAny>> {
     let py = array.py();
     let values = array.call_method1("astype", ("complex128",)).map_err(|error| {
@@ -182,7 +182,7 @@ fn unboxed<'py>(array: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyAny>> {
             PyTypeError::new_err(message)
         }
     })?;
-    // None is read as NaN + NaN i, and refused as a NaN.
+    // None is read as NaN + NaN i, and rejected as a NaN.
     let imaginary = py.import("numpy")?.call_method1("nan_to_num", (values.getattr("imag")?,))?;
     if imaginary.call_method0("any")?.is_truthy()? {
         Err(PyTypeError::new_err("expected real numbers, found complex ones"))

@@ -1,4 +1,4 @@
-//! Python bindings: arrays in, arrays out, no mathematics. The interpreter's lock is released while we compute.
+//! Python bindings: arrays in, arrays out, no mathematics. The interpreter lock is released during computations.
 
 #![forbid(unsafe_code)]
 
@@ -32,18 +32,18 @@ fn value_error(error: impl std::fmt::Display) -> PyErr {
     PyValueError::new_err(error.to_string())
 }
 
-/// What `work` finds on our threads and without the interpreter's lock.
+/// Runs `work` on the thread pool, without the interpreter lock.
 fn compute<T: Send>(py: Python<'_>, work: impl FnOnce() -> Result<T, Error> + Send) -> PyResult<T> {
     threads::install(py, work)?.map_err(value_error)
 }
 
-/// The same of the rows of x.
+/// Runs `work` on the rows of x, on the thread pool.
 fn compute_of<T: Send>(py: Python<'_>, x: &Table, work: impl FnOnce(Points) -> Result<T, Error> + Send) -> PyResult<T> {
     let (columns, values) = (x.columns(), x.values());
     compute(py, move || work(Points::new(columns, values)?))
 }
 
-/// A name, a command-line spelling or a JSON object.
+/// Parses a name, a command-line spec or a JSON object.
 fn spec(text: &str) -> PyResult<Spec> {
     if !text.starts_with('{') {
         return text.parse().map_err(value_error);
@@ -61,7 +61,7 @@ fn rows<'py>(py: Python<'py>, values: Vec<f64>, columns: usize) -> PyResult<Boun
     Ok(Array2::from_shape_vec(shape, values).map_err(value_error)?.into_pyarray(py))
 }
 
-/// Rows, numbers and multiply-adds up to which the core wakes no threads, with a margin.
+/// Numbers of rows, of values and of multiply-adds up to which the core uses no threads, with a margin.
 const FEW_ROWS: usize = 256;
 const FEW_VALUES: usize = 1 << 16;
 const LITTLE_WORK: usize = 1 << 19;
@@ -71,11 +71,10 @@ const LITTLE_WORK: usize = 1 << 19;
 struct Model(skpca::Model);
 
 impl Model {
-    /// What `work` makes of the rows of x by a product of their kernel values with `columns` columns, in `out`.
-    /// Few rows are not worth a change of threads, which takes ten times as long as they do.
+    /// Writes to `out` what `work` computes for the rows of x by a product of kernel values with `columns` columns.
+    /// A few rows are computed on this thread: switching threads would take ten times as long.
     ///
-    /// The memory is numpy's, which asks for large pages: the system hands out small ones more slowly than we fill
-    /// them.
+    /// numpy allocates the memory, with huge pages: the system provides small pages more slowly than they are filled.
     fn pass<'py, T: Element, D: Dimension>(
         &self,
         x: &Queries<'py>,
@@ -100,8 +99,8 @@ impl Model {
 
 #[pymethods]
 impl Model {
-    /// Features of the rows of x; where x is of type float32 and single is set, so are they. They are written to `out`,
-    /// if it is given: an array of that type, n_rows × n_components, row after row.
+    /// Features of the rows of x, in float32 if x is float32 and `single` is set. They are written to `out` if it is
+    /// given: an array of that type, n_rows × n_components, in C order.
     #[pyo3(signature = (x, single = false, out = None))]
     fn transform<'py>(
         &self,
@@ -121,8 +120,8 @@ impl Model {
         Ok(self.pass(&x, q, out, |rows, out| self.0.transform_into(rows, precision, out))?.into_any())
     }
 
-    /// Novelty scores of the rows of x, higher is more novel; in `out`, if it is given, an array of float64, one per
-    /// row.
+    /// Novelty scores of the rows of x, higher is more novel; written to `out` if it is given, an array of float64, one
+    /// per row.
     #[pyo3(signature = (x, single = false, out = None))]
     fn score<'py>(
         &self,
@@ -145,7 +144,7 @@ impl Model {
         sparse::score(py, self, x)
     }
 
-    /// Log-likelihood of the rows of x, from models that know their density only.
+    /// Log-likelihood of the rows of x, for models with a density only.
     #[pyo3(signature = (x, single = false))]
     fn log_likelihood<'py>(
         &self,
@@ -160,7 +159,7 @@ impl Model {
         })
     }
 
-    /// How the score of each row of x changes with each of its inputs.
+    /// Derivatives of the score of each row of x with respect to its inputs.
     fn score_gradient<'py>(&self, py: Python<'py>, x: Table<'py>) -> PyResult<Bound<'py, PyArray2<f64>>> {
         let out = compute_of(py, &x, |points| self.0.score_gradient(&points))?;
         rows(py, out, x.columns())
@@ -171,7 +170,7 @@ impl Model {
         Ok(compute(py, || self.0.importance())?.into_pyarray(py))
     }
 
-    /// What each input adds to the score of each row of x, and the values that the model expects of them.
+    /// The contribution of each input to the score of each row of x, and the values that the model expects.
     #[allow(clippy::type_complexity)]
     fn contributions<'py>(
         &self,
@@ -202,8 +201,8 @@ impl Model {
         scores.values().iter().map(|score| known.p_value(*score)).collect::<Vec<f64>>().into_pyarray(py)
     }
 
-    /// What is stored, as arrays: support (m × d, scaled), coefficients (m × q), mu, beta, variances, shift, scale, and
-    /// where they are there rows, frame (q × q′) and the weights of a density's points.
+    /// The model as arrays: support (m × d, scaled), coefficients (m × q), mu, beta, variances, shift, scale, and, if
+    /// the model has them, rows, frame (q × q′) and the weights of a density's points.
     #[pyo3(signature = (support = true))]
     fn arrays<'py>(&self, py: Python<'py>, support: bool) -> PyResult<Bound<'py, PyDict>> {
         let parts = self.0.parts();
@@ -236,24 +235,24 @@ impl Model {
         Ok(arrays)
     }
 
-    /// What the model is, as JSON.
+    /// Description of the model, as JSON.
     fn describe(&self) -> String {
         serde_json::Value::Object(format::describe(&self.0)).to_string()
     }
 
-    /// What was asked for, as JSON, and in the words of the caller; files of older versions do not know.
+    /// The requested parameters as JSON, with those given by the caller; None for files of older versions.
     fn request(&self) -> Option<String> {
         self.0.parts().request.as_ref().map(|request| request.to_json().to_string())
     }
 
-    /// Says so where most rows of x are far outside the range of the training rows.
+    /// A message if most rows of x are far outside the range of the training rows.
     fn far_outside(&self, x: Queries<'_>) -> Option<String> {
         let rows = UncheckedRows::new(x.shape().1, x.values()).ok()?;
         self.0.far_outside(rows).map(|far| far.to_string())
     }
 
-    /// The same model for rows that have not been through a scaler, x ↦ (x − shift) / scale, that was in front of it.
-    /// `rule` is "standard" or "minmax" where that is what it does, `names` are those of its columns.
+    /// The same model for unscaled rows, including a scaler, x ↦ (x − shift) / scale, that was applied before it.
+    /// `rule` is "standard" or "minmax" if the scaler is one of these, `names` are those of its columns.
     #[pyo3(signature = (shift, scale, rule = None, names = None, words = None))]
     fn with_scaler(
         &self,
@@ -281,23 +280,23 @@ impl Model {
         Ok(PyBytes::new(py, &bytes))
     }
 
-    /// Writes a model file: whole, or not at all.
+    /// Writes a model file, completely or not at all.
     fn save(&self, py: Python<'_>, path: PathBuf) -> PyResult<()> {
         let written = py.detach(|| skpca_files::write(&path, |to| format::write(&self.0, to)));
         Ok(written.map_err(|error| std::io::Error::new(error.kind(), format!("{}: {error}", path.display())))?)
     }
 
-    /// Moments of no rows over the support: rows are added to them.
+    /// Empty moments over the support, to which rows can be added.
     fn moments(&self, py: Python<'_>) -> PyResult<Moments> {
         moments::none(py, self)
     }
 
-    /// The model with the best components over the support for the rows in `moments`.
+    /// The model whose components are the best over the support for the rows in `moments`.
     fn refit(&self, py: Python<'_>, moments: &Moments) -> PyResult<Model> {
         moments::refit(py, self, moments)
     }
 
-    /// The bytes of an export: `kind` is the extension of its files, "onnx", "h" or "sql".
+    /// The bytes of an export: `kind` is the file extension, "onnx", "h" or "sql".
     #[pyo3(signature = (kind, double = false, name = "skpca", keep = Vec::new()))]
     fn export<'py>(
         &self,
@@ -324,7 +323,7 @@ impl Model {
     }
 }
 
-/// An integer; Python's have no bounds, and its booleans are integers too.
+/// Extracts an integer within bounds; rejects booleans, which are integers in Python.
 fn whole<T: TryFrom<u64>>(name: &str, value: &Bound<'_, PyAny>, least: u64) -> PyResult<T> {
     let message = || format!("{name} = {value}: expected an integer from {least} to 2**64 - 1");
     if value.is_instance_of::<PyBool>() {
@@ -361,11 +360,11 @@ fn target(support: Option<usize>, fidelity: Option<f64>) -> PyResult<Option<Targ
     }
 }
 
-/// Fits a model to the rows of x, dense or sparse. `landmarks` are points to keep, or `landmark_rows` numbers of rows.
-/// `labels` are the classes of the rows, `weights` how much each counts, `names` those of the columns; `progress` is
-/// called with a stage and the share of it that is done; `words`, a JSON object, are kept with the model as they are;
-/// `level` pins the instructions that kernel values are computed with. Rows of a [`Stream`] are read in passes, with
-/// `memory` bytes.
+/// Fits a model to the rows of x, dense or sparse. `landmarks` are points to keep, or `landmark_rows` row indices.
+/// `labels` are the classes of the rows, `weights` their weights, `names` the names of the columns; `progress` is
+/// called with a stage and the share of it that is done; `words`, a JSON object, is stored with the model unchanged;
+/// `level` pins the instruction set of kernel evaluations. Rows of a [`Stream`] are read in passes, using `memory`
+/// bytes.
 #[pyfunction]
 #[pyo3(signature = (x, *, method = "expansion", kernel = "rbf", components = None, support = None, fidelity = None,
                     center = None, scaling = "standard", quantile = 0.95, false_alarms = None, statistic = "distance", row_order = "auto",
@@ -430,7 +429,7 @@ fn fit(
     }
     if weights.is_some() && !matches!(x, Training::Table(_)) {
         return Err(value_error(
-            "sample_weight: sparse rows and rows read in passes count one each; give dense rows in memory",
+            "sample_weight: sparse rows and rows read in passes cannot have weights; give dense rows in memory",
         ));
     }
     let mut model = match &x {
@@ -471,34 +470,34 @@ fn fit(
     Ok(Model(model))
 }
 
-/// A spec as JSON: `l21,penalty=0.1` is `{"name": "l21", "penalty": 0.1}`.
+/// Converts a spec to JSON: `l21,penalty=0.1` becomes `{"name": "l21", "penalty": 0.1}`.
 #[pyfunction]
 fn parse_spec(text: &str) -> PyResult<String> {
     Ok(spec(text)?.to_json().to_string())
 }
 
-/// All that is known of the methods, as a JSON list.
+/// The registry of methods, as a JSON list.
 #[pyfunction]
 fn methods() -> String {
     let all: Vec<serde_json::Value> = skpca::method::METHODS.iter().map(|entry| entry.to_json()).collect();
     serde_json::Value::from(all).to_string()
 }
 
-/// All that is known of the kernels, as a JSON list.
+/// The registry of kernels, as a JSON list.
 #[pyfunction]
 fn kernels() -> String {
     let all: Vec<serde_json::Value> = skpca::kernel::KERNELS.iter().map(|entry| entry.to_json()).collect();
     serde_json::Value::from(all).to_string()
 }
 
-/// K(X, Z).
+/// The kernel matrix K(X, Z).
 #[pyfunction]
 fn kernel<'py>(py: Python<'py>, spec_text: &str, x: Table<'py>, z: Table<'py>) -> PyResult<Bound<'py, PyArray2<f64>>> {
     let identity = faer::Mat::identity(z.rows(), z.rows());
     multiply(py, spec_text, &x, &z, identity, false)
 }
 
-/// K(X, Z) A, without writing K.
+/// The product K(X, Z) A, without storing K.
 #[pyfunction]
 #[pyo3(signature = (spec_text, x, z, a, single = false))]
 fn product<'py>(
@@ -516,7 +515,7 @@ fn product<'py>(
     multiply(py, spec_text, &x, &z, weights, single)
 }
 
-/// Does `rounds` rounds of multiply-adds on every thread; returns how many they were.
+/// Runs `rounds` rounds of multiply-adds on every thread; returns the number of multiply-adds.
 #[pyfunction]
 #[pyo3(signature = (single, rounds, level = "auto"))]
 fn multiply_adds(
@@ -528,7 +527,7 @@ fn multiply_adds(
     compute(py, || skpca::multiply_adds(precision(single), level.parse()?, rounds))
 }
 
-/// Makes a factor of `rank` columns; returns the share of the trace that it leaves.
+/// Computes a factor of `rank` columns; returns the residual trace as a share of the trace.
 #[pyfunction]
 fn factorise(py: Python<'_>, spec_text: &str, x: Table<'_>, rank: usize) -> PyResult<f64> {
     let (spec, width, values) = (spec(spec_text)?, x.columns(), x.values());

@@ -9,7 +9,7 @@ use skpca::{Error, Fit, Points, Scaling, Watch};
 use crate::arrays::Table;
 use crate::{components_argument, progress, spec, target, value_error};
 
-/// Sparse loadings of the rows of x, or of the covariance matrix x: a dict of arrays, and the report as JSON.
+/// Computes sparse loadings of the rows of x, or of the covariance matrix x: a dict of arrays, and the report.
 #[pyfunction]
 #[pyo3(signature = (x, *, method, components = None, support = None, fidelity = None, center = true,
                     scaling = "none", covariance = false, progress = None))]

@@ -1,4 +1,4 @@
-//! Moments of rows over the support of a model, which travel and are added.
+//! Moments of rows over the support of a model, which can be sent and added.
 
 use pyo3::prelude::*;
 use pyo3::types::PyBytes;
@@ -7,18 +7,18 @@ use skpca::Points;
 use crate::arrays::{Table, Vector};
 use crate::{Model, compute, value_error};
 
-/// What a model needs to know of any number of rows: sums that are small, and can be added.
+/// Sums over any number of rows from which a model can be computed; they are small and additive.
 ///
-/// `model.moments()` gives those of no rows; `add` adds rows, in the units of the user's table, `merge` and `+` the
-/// moments of other rows, and `model.refit(moments)` is the model of all rows in them. They can be pickled and have
-/// bytes, so that workers can each add their own rows.
+/// `model.moments()` returns empty moments; `add` adds rows, in the units of the user's table, `merge` and `+` add the
+/// moments of other rows, and `model.refit(moments)` is the model of all these rows. They can be pickled and converted
+/// to bytes, so that workers can each add their own rows.
 #[pyclass(module = "skpca")]
 #[derive(Clone)]
 pub struct Moments(skpca::Moments);
 
 #[pymethods]
 impl Moments {
-    /// Adds rows; each counts one unless `sample_weight` says otherwise.
+    /// Adds rows, with the weights `sample_weight`, 1 by default.
     #[pyo3(signature = (x, sample_weight = None))]
     fn add(&mut self, py: Python<'_>, x: Table<'_>, sample_weight: Option<Vector<'_>>) -> PyResult<()> {
         let (columns, values) = (x.columns(), x.values());
@@ -32,24 +32,24 @@ impl Moments {
         self.0.merge(&other.0).map_err(value_error)
     }
 
-    /// Takes away the moments of rows that are among these, such as a fold.
+    /// Subtracts the moments of rows that were added, such as a fold.
     fn subtract(&mut self, other: &Moments) -> PyResult<()> {
         self.0.subtract(&other.0).map_err(value_error)
     }
 
-    /// Multiplies all weights: below 1, rows so far count less than those to come.
+    /// Multiplies all weights; with a factor below 1, rows so far count less than later rows.
     fn scale(&mut self, factor: f64) -> PyResult<()> {
         self.0.scale(factor).map_err(value_error)
     }
 
-    /// The moments of both.
+    /// The sum of both moments.
     fn __add__(&self, other: &Moments) -> PyResult<Moments> {
         let mut sum = self.clone();
         sum.merge(other)?;
         Ok(sum)
     }
 
-    /// Moments that change apart from these.
+    /// An independent copy.
     fn copy(&self) -> Moments {
         self.clone()
     }
@@ -66,24 +66,24 @@ impl Moments {
         self.0.weight()
     }
 
-    /// How far the square root of a captured variance may be off because points joined after rows were added.
+    /// Bound on the error of the square root of a captured variance, due to points that joined after rows were added.
     #[getter]
     fn error(&self) -> f64 {
         self.0.error()
     }
 
-    /// The same moments give the same bytes.
+    /// The moments as bytes; the same moments give the same bytes.
     fn to_bytes<'py>(&self, py: Python<'py>) -> Bound<'py, PyBytes> {
         PyBytes::new(py, &self.0.to_bytes())
     }
 
-    /// Reads what `to_bytes` wrote.
+    /// Reads moments written by `to_bytes`.
     #[staticmethod]
     fn from_bytes(py: Python<'_>, bytes: &[u8]) -> PyResult<Moments> {
         compute(py, || skpca::Moments::from_bytes(bytes)).map(Moments)
     }
 
-    /// Pickles and copies are bytes.
+    /// Pickles and copies use the bytes.
     fn __reduce__<'py>(&self, py: Python<'py>) -> PyResult<(Bound<'py, PyAny>, (Bound<'py, PyBytes>,))> {
         Ok((py.get_type::<Moments>().getattr("from_bytes")?, (self.to_bytes(py),)))
     }
@@ -93,12 +93,12 @@ impl Moments {
     }
 }
 
-/// Moments of no rows over the support of a model.
+/// Returns empty moments over the support of a model.
 pub fn none(py: Python<'_>, model: &Model) -> PyResult<Moments> {
     compute(py, || model.0.moments(&())).map(Moments)
 }
 
-/// The model of the rows in `moments`.
+/// Returns the model of the rows in `moments`.
 pub fn refit(py: Python<'_>, model: &Model, moments: &Moments) -> PyResult<Model> {
     compute(py, || model.0.refit(&moments.0, &())).map(Model)
 }

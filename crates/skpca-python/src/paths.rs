@@ -1,4 +1,4 @@
-//! Paths: what each of many penalties, or each number of points, gives.
+//! Paths over many penalties, or over numbers of points.
 
 use numpy::IntoPyArray;
 use pyo3::prelude::*;
@@ -8,7 +8,7 @@ use skpca::{Error, Fit, Points};
 use crate::arrays::{Table, Vector};
 use crate::{progress, spec, value_error};
 
-/// All of a fit but its size, from the arguments of [`path`] and [`sizes`].
+/// Builds a fit without a target from the arguments of [`path`] and [`sizes`].
 fn fit_of(given: &Bound<'_, PyDict>) -> PyResult<Fit> {
     let item = |name: &str| given.get_item(name)?.ok_or_else(|| value_error(format!("{name} is missing")));
     Ok(Fit {
@@ -22,8 +22,8 @@ fn fit_of(given: &Bound<'_, PyDict>) -> PyResult<Fit> {
     })
 }
 
-/// For each of `shares` of the largest useful penalty: penalty, rows in use, fidelity, objective, gap, iterations,
-/// converged.
+/// Returns, for each of `shares` of the largest useful penalty: penalty, rows in use, fidelity, objective, gap,
+/// iterations, converged.
 #[pyfunction]
 #[pyo3(signature = (x, shares, **given))]
 pub fn path<'py>(
@@ -49,7 +49,7 @@ pub fn path<'py>(
     steps.into_iter().map(step).collect()
 }
 
-/// Numbers of points up to `most`, each with its fidelity.
+/// Returns the numbers of points up to `most`, each with its fidelity.
 #[pyfunction]
 #[pyo3(signature = (x, most, **given))]
 pub fn sizes<'py>(

@@ -1,4 +1,4 @@
-//! A long fit: the threads compute, the caller waits, looks for Ctrl-C now and then, and tells Python where the fit is.
+//! Long fits: the pool computes; the calling thread waits, checks for Ctrl-C and reports progress to Python.
 
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -10,10 +10,10 @@ use skpca::{Error, Watch};
 
 use crate::{threads, value_error};
 
-/// Between two looks.
+/// Interval between checks.
 const PAUSE: Duration = Duration::from_millis(100);
 
-/// Where the fit is, and whether it should stop: all that the threads and the caller share.
+/// Progress of the fit, and whether it should stop: the state shared by the pool and the caller.
 #[derive(Default)]
 struct Place {
     stage: Mutex<Option<(String, f64)>>,
@@ -22,7 +22,7 @@ struct Place {
 
 impl Watch for Place {
     fn at(&self, stage: &str, fraction: f64) -> bool {
-        // Whoever finds it locked need not tell: another one does.
+        // If it is locked, another thread is reporting: skip this report.
         if let Ok(mut place) = self.stage.try_lock() {
             let (name, share) = place.get_or_insert_default();
             if name != stage {
@@ -34,7 +34,7 @@ impl Watch for Place {
     }
 }
 
-/// What `fit` finds on our threads. An error of Ctrl-C or of `progress` stops it.
+/// Runs `fit` on the thread pool. Ctrl-C or an exception in `progress` stops it.
 pub fn watched<T: Send>(
     py: Python<'_>,
     progress: Option<Py<PyAny>>,
@@ -44,18 +44,18 @@ pub fn watched<T: Send>(
     let (sender, mut receiver) = channel();
     let watch = &place;
     let fitted = threads::pool(py)?.in_place_scope(|scope| {
-        // The sender goes along: a panic drops it, and whoever waits is told.
+        // The closure owns the sender: a panic drops it, which the receiver notices.
         scope.spawn(move |_| sender.send(fit(watch)).expect("the caller waits for it"));
         loop {
             let news;
-            // There and back: a receiver belongs to one thread at a time.
+            // The receiver is moved in and back out, because it is not `Sync`.
             (receiver, news) = py.detach(move || {
                 let news = receiver.recv_timeout(PAUSE);
                 (receiver, news)
             });
             match news {
                 Ok(fitted) => break Some(fitted),
-                // A panic, which the scope passes on.
+                // A panic, which the scope propagates.
                 Err(RecvTimeoutError::Disconnected) => break None,
                 Err(RecvTimeoutError::Timeout) if raised.is_some() => {}
                 Err(RecvTimeoutError::Timeout) => {
@@ -71,7 +71,7 @@ pub fn watched<T: Send>(
     }
 }
 
-/// Handles signals, and tells `progress` where the fit is.
+/// Handles signals and calls `progress`.
 fn look(py: Python<'_>, progress: Option<&Py<PyAny>>, place: &Place) -> PyResult<()> {
     let unwound = Unwound;
     let reported = py.check_signals().and_then(|()| {
@@ -85,8 +85,8 @@ fn look(py: Python<'_>, progress: Option<&Py<PyAny>>, place: &Place) -> PyResult
     reported
 }
 
-/// Python code that we call may end the thread, if that is a daemon's and the interpreter exits: before version 3.14 by
-/// unwinding the stack, which must not go on through us. The thread stays here instead, as those of 3.14 do.
+/// Python code called from a daemon thread may end the thread when the interpreter exits: before version 3.14 by
+/// unwinding the stack, which must not continue through Rust. The thread hangs here instead, as in 3.14.
 struct Unwound;
 
 impl Drop for Unwound {

@@ -1,4 +1,4 @@
-//! Rows that Python has, mostly on other machines: the core asks for rows by number and for sums over all of them.
+//! Rows held by Python, mostly on other machines: the core requests rows by index and sums over all rows.
 
 use std::ops::Range;
 use std::sync::Mutex;
@@ -32,7 +32,7 @@ impl Elsewhere {
         self.raised.lock().ok()?.take()
     }
 
-    /// What Python answers; its first exception is kept for the caller.
+    /// Calls Python; stores its first exception for the caller.
     fn ask<T>(&self, question: impl FnOnce(Python<'_>, &Bound<'_, PyAny>) -> PyResult<T>) -> Result<T, Error> {
         let answer = Python::attach(|py| question(py, self.rows.bind(py)));
         answer.map_err(|error| {
@@ -77,8 +77,8 @@ impl Remote for Elsewhere {
     }
 }
 
-/// The sum of a pass over some rows, of which the first has the number `first`; `labels` are the numbers of their
-/// classes.
+/// Computes the sum of a pass over some rows, of which the first has the index `first`; `labels` are their class
+/// indices.
 #[pyfunction]
 #[pyo3(signature = (sent, x, first, labels = None))]
 pub fn run_pass<'py>(
@@ -97,7 +97,7 @@ pub fn run_pass<'py>(
     Ok(PyBytes::new(py, &sum))
 }
 
-/// The sum over all rows of these sums of a pass, in their order.
+/// Merges the sums of a pass over several parts of the rows, in order.
 #[pyfunction]
 pub fn merge_sums<'py>(py: Python<'py>, sent: &[u8], sums: Vec<Vec<u8>>) -> PyResult<Bound<'py, PyBytes>> {
     let merged = compute(py, || passes::merge(sent, &sums.iter().map(Vec::as_slice).collect::<Vec<_>>()))?;
@@ -110,13 +110,13 @@ pub fn asks_for_labels(sent: &[u8]) -> PyResult<bool> {
     passes::asks_for_labels(sent).map_err(value_error)
 }
 
-/// The instruction sets of the machines that a sum comes from.
+/// Returns the instruction sets of the machines that computed a sum.
 #[pyfunction]
 pub fn levels(sum: &[u8]) -> PyResult<Vec<String>> {
     passes::levels(sum).map_err(value_error)
 }
 
-/// The instruction set that this machine computes with.
+/// Returns the instruction set that this machine uses.
 #[pyfunction]
 pub fn level() -> &'static str {
     Level::Auto.instructions().map_or("auto", |found| found.level().name())

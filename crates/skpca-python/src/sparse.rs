@@ -1,4 +1,4 @@
-//! Sparse rows: arrays of CSR, borrowed.
+//! Sparse rows: borrowed CSR arrays.
 
 use numpy::{Ix1, PyArray, PyArray1, PyArray2, PyArrayMethods, PyReadonlyArray};
 use pyo3::prelude::*;
@@ -6,7 +6,7 @@ use skpca::Error;
 
 use crate::{Model, compute, rows, value_error};
 
-/// Rows of which most cells are zero, as the arrays of scipy's `csr_array` have them: ascending indices in each row.
+/// Sparse rows, as the arrays of scipy's `csr_array` with ascending indices in each row.
 #[pyclass(frozen, module = "skpca")]
 pub struct SparseRows {
     indptr: Py<PyArray1<i64>>,
@@ -15,7 +15,7 @@ pub struct SparseRows {
     columns: usize,
 }
 
-/// The arrays of some rows while they are read.
+/// The arrays of sparse rows, borrowed for reading.
 pub struct Borrowed<'py> {
     indptr: PyReadonlyArray<'py, i64, Ix1>,
     indices: PyReadonlyArray<'py, i32, Ix1>,
@@ -49,7 +49,7 @@ impl SparseRows {
 }
 
 impl Borrowed<'_> {
-    /// The rows, looked at once.
+    /// Returns the arrays as slices.
     pub fn parts(&self) -> PyResult<Arrays<'_>> {
         Ok(Arrays {
             indptr: self.indptr.as_slice()?,
@@ -75,7 +75,7 @@ impl<'a> Arrays<'a> {
     }
 }
 
-/// Features of sparse rows.
+/// Computes features of sparse rows.
 pub fn transform<'py>(py: Python<'py>, model: &Model, x: &SparseRows) -> PyResult<Bound<'py, PyArray2<f64>>> {
     let borrowed = x.borrowed(py)?;
     let arrays = borrowed.parts()?;
@@ -83,14 +83,14 @@ pub fn transform<'py>(py: Python<'py>, model: &Model, x: &SparseRows) -> PyResul
     rows(py, found, model.0.q())
 }
 
-/// Scores of sparse rows.
+/// Computes scores of sparse rows.
 pub fn score<'py>(py: Python<'py>, model: &Model, x: &SparseRows) -> PyResult<Bound<'py, PyArray<f64, Ix1>>> {
     let borrowed = x.borrowed(py)?;
     let arrays = borrowed.parts()?;
     Ok(PyArray1::from_vec(py, compute(py, || model.0.score_sparse(&arrays.rows()?))?))
 }
 
-/// Whether models over a kernel take sparse rows; what is wrong with it otherwise.
+/// Checks that models with a kernel take sparse rows; the error says why not.
 #[pyfunction]
 pub fn check_sparse(kernel: &str) -> PyResult<()> {
     skpca::check_sparse(&crate::spec(kernel)?).map_err(value_error)

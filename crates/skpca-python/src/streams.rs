@@ -1,4 +1,4 @@
-//! Rows that come a block at a time, or lie in a file: what a fit reads in passes.
+//! Rows that arrive in blocks, or are in a file: a fit reads them in passes.
 
 use std::path::PathBuf;
 
@@ -13,16 +13,16 @@ use crate::remote::Elsewhere;
 use crate::sparse::SparseRows;
 use crate::{rows, value_error};
 
-/// What the bindings draw random numbers for.
+/// Number of the random stream that the bindings draw from.
 const KEPT_ROWS: u32 = 100;
 
-/// Rows in a file that nobody else sees, or in one of the user's.
+/// Rows in a private temporary file, or in a file of the user.
 #[pyclass(frozen, module = "skpca")]
 pub struct Stream(pub FileRows);
 
 #[pymethods]
 impl Stream {
-    /// Rows of an array in a file: n rows of `columns` numbers from byte `start` on, in 32 or 64 bits.
+    /// Opens an array in a file: n rows of `columns` numbers from byte `start` on, in 32 or 64 bits.
     #[staticmethod]
     fn open(path: PathBuf, start: u64, n: usize, columns: usize, single: bool) -> PyResult<Stream> {
         let element = if single { Element::Single } else { Element::Double };
@@ -36,7 +36,7 @@ impl Stream {
         (self.0.n(), self.0.d())
     }
 
-    /// So many rows, drawn at random, in their order.
+    /// Draws `count` rows at random, in order.
     fn sample<'py>(&self, py: Python<'py>, count: usize, seed: u64) -> PyResult<Bound<'py, PyArray2<f64>>> {
         let numbers = Random::numbered(seed, KEPT_ROWS).sample(self.0.n(), count);
         rows(py, py.detach(|| self.0.gather(&numbers)).map_err(value_error)?, self.0.d())
@@ -44,7 +44,7 @@ impl Stream {
 }
 
 impl Stream {
-    /// The model of `fit`, with so many bytes of memory or a share of what is free.
+    /// Runs `fit` on these rows, with `memory` bytes, or by default a share of the free memory.
     pub fn fit(
         &self,
         fit: &skpca::Fit,
@@ -57,13 +57,13 @@ impl Stream {
     }
 }
 
-/// Blocks of rows on their way into a file.
+/// Writes blocks of rows to a temporary file.
 #[pyclass(module = "skpca")]
 pub struct Spool(Option<skpca_files::Spool>);
 
 #[pymethods]
 impl Spool {
-    /// A file for rows of so many columns, in a directory.
+    /// Creates a file for rows of `columns` columns, in a directory.
     #[new]
     fn new(directory: PathBuf, columns: usize) -> PyResult<Spool> {
         let named = |error: std::io::Error| {
@@ -94,7 +94,7 @@ impl Spool {
         })
     }
 
-    /// All rows, to be read as often as needed.
+    /// Finishes the file; returns all rows, which can be read repeatedly.
     fn finish(&mut self) -> PyResult<Stream> {
         let spool = self.0.take().ok_or_else(|| value_error("the rows are complete"))?;
         if spool.rows() == 0 {
@@ -104,7 +104,7 @@ impl Spool {
     }
 }
 
-/// What a fit takes: rows in memory, dense or sparse, a stream, or rows that Python gathers.
+/// Training rows: in memory, dense or sparse, a stream, or rows that Python gathers.
 pub enum Training<'py> {
     Table(Table<'py>),
     Sparse(Bound<'py, SparseRows>),
@@ -129,7 +129,7 @@ impl<'py> FromPyObject<'_, 'py> for Training<'py> {
     }
 }
 
-/// Whether an array and a copy of it are no more than `memory`, or than a share of what is free.
+/// Whether an array and a copy of it fit in `memory` bytes, or by default in a share of the free memory.
 #[pyfunction]
 #[pyo3(signature = (n, columns, memory = None))]
 pub fn fits_memory(n: usize, columns: usize, memory: Option<usize>) -> bool {

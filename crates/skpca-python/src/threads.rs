@@ -1,8 +1,8 @@
-//! Threads of our own, pools per process. A child of `fork` has the memory of its parent's pools but none of their
-//! threads, and would wait for them for ever: it makes new ones.
+//! Thread pools, one set per process. A child of `fork` has the memory of its parent's pools but none of their threads,
+//! and would wait for them forever: it creates new ones.
 //!
-//! Whoever asks for one thread has it: the caller's own. Callers on several threads, as in a worker of Dask, would
-//! otherwise wait for each other.
+//! A call with one thread runs on the calling thread. Otherwise callers on several threads, as in a Dask worker, would
+//! wait for each other.
 
 use std::cell::{Cell, OnceCell};
 use std::sync::{Mutex, PoisonError};
@@ -14,30 +14,30 @@ use rayon::{ThreadPool, ThreadPoolBuilder};
 struct Pool {
     process: u32,
     threads: usize,
-    /// Never dropped: that would wait for its threads too.
+    /// Never dropped: dropping it would also wait for its threads.
     pool: &'static ThreadPool,
 }
 
 static POOLS: Mutex<Vec<Pool>> = Mutex::new(Vec::new());
 
-/// More than these are never of use, and every number has a pool of its own.
+/// Maximum number of threads; every number of threads has its own pool.
 const MOST_THREADS: usize = 1024;
 
 thread_local! {
-    /// How many threads calls from this thread use.
+    /// Number of threads that calls from this thread use.
     static THREADS: Cell<usize> = const { Cell::new(0) };
-    /// A pool of this thread alone: no other has to survive a fork.
+    /// A pool of this thread only, which does not depend on other threads after a fork.
     static ALONE: OnceCell<Option<ThreadPool>> = const { OnceCell::new() };
 }
 
-/// Calls from this thread use so many threads from now on; 0 is the default, one per core or `RAYON_NUM_THREADS`.
-/// Returns how many they used before.
+/// Sets the number of threads for calls from this thread; 0 is the default, one per core or `RAYON_NUM_THREADS`.
+/// Returns the previous number.
 #[pyfunction]
 pub fn use_threads(number: usize) -> usize {
     THREADS.replace(number.min(MOST_THREADS))
 }
 
-/// Does `work` on the threads that calls from this thread use. Whatever may use threads goes through here.
+/// Runs `work` on the threads that calls from this thread use. All code that may use threads must go through here.
 pub fn install<T: Send>(py: Python<'_>, work: impl FnOnce() -> T + Send) -> PyResult<T> {
     if THREADS.get() != 1 {
         let pool = pool(py)?;
@@ -47,15 +47,15 @@ pub fn install<T: Send>(py: Python<'_>, work: impl FnOnce() -> T + Send) -> PyRe
     Ok(py.detach(|| {
         ALONE.with(|pool| match pool.get_or_init(alone) {
             Some(pool) => pool.install(work),
-            // A thread of a pool of ours, in the middle of a fit that asks Python for rows.
+            // This is already a pool thread, in a fit that asks Python for rows.
             None => work(),
         })
     }))
 }
 
-/// The pool for calls from this thread.
+/// Returns the pool for calls from this thread.
 ///
-/// Whoever has the lock is attached to the interpreter, as is whoever forks: no child finds it locked.
+/// The thread that holds the lock is attached to the interpreter, as is a thread that forks: no child finds it locked.
 pub fn pool(_attached: Python<'_>) -> PyResult<&'static ThreadPool> {
     let (process, threads) = (std::process::id(), THREADS.get());
     let mut pools = POOLS.lock().unwrap_or_else(PoisonError::into_inner);

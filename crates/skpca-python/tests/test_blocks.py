@@ -87,7 +87,7 @@ def test_an_array_in_a_file_is_read_where_it_is(rows, tmp_path, monkeypatch, typ
     ("left", "message"),
     [
         (1.0, "rows.npy: the file changed while it was read"),
-        (0.5, r"rows.npy ends before row \d+ of \d+: it was cut short"),
+        (0.5, r"rows.npy ends before row \d+ of \d+: it was truncated"),
     ],
 )
 def test_a_file_that_changes_between_passes_ends_the_fit(rows, tmp_path, monkeypatch, left, message):

@@ -1,8 +1,9 @@
-//! The numbers of 2^t = 2^n · 2^r, n a multiple of 1 or 1/16.
+//! Constants for 2^t = 2^n · 2^r, where n is a multiple of 1 or 1/16.
 //!
 //! ```text
-//! n whole        2^r on |r| ≤ ½ by a polynomial, 2^n by its bits
-//! n in 16ths     2^r on |r| ≤ 1/32 by a short one, 2^n = 2^(j/16) · 2^e by a table and its bits: AVX-512, 64 bits
+//! n an integer   2^r on |r| ≤ ½ by a polynomial, 2^n by its exponent bits
+//! n in 16ths     2^r on |r| ≤ 1/32 by a shorter polynomial, 2^n = 2^(j/16) · 2^e by a table and the exponent bits
+//!                (AVX-512 in 64 bits only)
 //! ```
 
 /// 2^r on |r| ≤ ½ as 1 + r·s(r), minimax in relative error: 3.0e-16 (found by Remez exchange).
@@ -25,13 +26,13 @@ pub(super) const EXP2_F64: [f64; 11] = [
 pub(super) const EXP2_F32: [f32; 7] =
     [1.0, 0.693_147_2, 0.240_226_53, 0.055_503_106, 0.009_617_693, 0.001_340_664_4, 0.000_155_946_78];
 
-/// Adding this rounds to an integer, which then stands in the low bits.
+/// Adding this rounds to an integer, which is then in the low bits.
 pub(super) const ROUND_F64: f64 = 1.5 * (1u64 << 52) as f64;
 pub(super) const ROUND_F32: f32 = 1.5 * (1u32 << 23) as f32;
 pub(super) const LOWEST_F64: f64 = -1022.0;
 pub(super) const LOWEST_F32: f32 = -126.0;
 
-/// 2^(j/16), which AVX-512 looks up in two registers; the polynomial that is left is short.
+/// 2^(j/16), which AVX-512 looks up in two registers, so that a shorter polynomial suffices.
 #[allow(clippy::approx_constant)] // the middle one is √2
 const POWERS: [f64; 16] = [
     1.0,
@@ -52,7 +53,7 @@ const POWERS: [f64; 16] = [
     1.915_206_561_397_147_4,
 ];
 
-/// The same less the bits by which j changes the exponent below.
+/// The same minus j << 48, which shifting n into the exponent adds back.
 pub(super) const TABLE_F64: [f64; 16] = {
     let (mut table, mut j) = (POWERS, 0);
     while j < 16 {
@@ -62,7 +63,7 @@ pub(super) const TABLE_F64: [f64; 16] = {
     table
 };
 
-/// (2^r − 1) / r on |r| ≤ 1/32: 1 + r·q(r) is within 9e-18.
+/// Coefficients of q(r) ≈ (2^r − 1) / r on |r| ≤ 1/32; the error of 1 + r·q(r) is below 9e-18.
 pub(super) const NEAR_F64: [f64; 6] = [
     0.693_147_180_559_946_8,
     0.240_226_506_959_101_67,

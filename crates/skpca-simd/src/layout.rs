@@ -1,18 +1,18 @@
-//! From rows that lie one after the other to lanes, and back.
+//! Transposes row-major rows to lanes, and back.
 //!
 //! ```text
 //! pack      x[k][i] = ((row_i[k] − first_k) / scale_k − second_k) · factor_k,   Σ_k x², max_k |x|
 //! unpack    row_i[c] = sums[c][i]
 //! ```
 //!
-//! Both transpose squares of numbers in registers. Lanes beyond the last row hold that row once more.
+//! Both transpose square blocks in registers. Lanes beyond the last row repeat it.
 
 use super::{PackRows, PackedRows, Vector};
 
-/// Lanes of the widest vector.
+/// Number of lanes of the widest vector.
 const WIDEST: usize = 16;
 
-/// A square, transposed: each round interleaves the rows that are half a square apart.
+/// Transposes a square block. Each round interleaves the rows that are half a block apart.
 #[inline(always)]
 unsafe fn transposed<V: Vector, const L: usize>(mut square: [V; L]) -> [V; L] {
     for _ in 0..L.trailing_zeros() {
@@ -26,7 +26,7 @@ unsafe fn transposed<V: Vector, const L: usize>(mut square: [V; L]) -> [V; L] {
     square
 }
 
-/// The vector that begins at `at`; beyond the end of `values` it is zero.
+/// Loads the vector at `at`, padded with zeros beyond the end of `values`.
 #[inline(always)]
 unsafe fn load<V: Vector>(values: &[V::E], at: usize) -> V {
     // SAFETY: the caller has the instruction set enabled; all lanes are inside.
@@ -40,7 +40,7 @@ unsafe fn load<V: Vector>(values: &[V::E], at: usize) -> V {
     }
 }
 
-/// `rows.values` into panels of `rows.stride` lanes.
+/// Packs `rows.values` into panels of `rows.stride` lanes.
 #[inline(always)]
 pub(super) unsafe fn pack<V: Vector, const L: usize, const SCALED: bool>(
     rows: &PackRows<V::E>,
@@ -49,7 +49,7 @@ pub(super) unsafe fn pack<V: Vector, const L: usize, const SCALED: bool>(
     let (d, stride) = (rows.placement.factor.len(), rows.stride);
     let n = rows.values.len() / d;
     for start in (0..n.next_multiple_of(stride)).step_by(L) {
-        // SAFETY: `Tiles::pack` checked that there is room for whole panels, and a placement for every column.
+        // SAFETY: `Tiles::pack` checked that there is room for whole panels and a placement for every column.
         unsafe {
             let to = out.x.as_mut_ptr().add(start / stride * stride * d + start % stride);
             let zero = V::splat(V::E::default());
@@ -60,7 +60,7 @@ pub(super) unsafe fn pack<V: Vector, const L: usize, const SCALED: bool>(
                 for (i, row) in square.iter_mut().enumerate() {
                     *row = load(rows.values, at(i));
                 }
-                // Summed apart: fewer roundings where there are many columns.
+                // Summed block by block, which reduces the rounding error if there are many columns.
                 let mut sum = zero;
                 for (k, column) in transposed::<V, L>(square).into_iter().enumerate() {
                     if first + k == d {
@@ -79,11 +79,11 @@ pub(super) unsafe fn pack<V: Vector, const L: usize, const SCALED: bool>(
     }
 }
 
-/// Coordinates from the numbers of column k.
+/// The coordinates of column k.
 #[inline(always)]
 unsafe fn placed<V: Vector, const SCALED: bool>(rows: &PackRows<V::E>, k: usize, column: V) -> V {
     let placement = rows.placement;
-    // SAFETY: as above; a placement that is scaled has a scale for every column.
+    // SAFETY: as above; a placement with scales has one for every column.
     unsafe {
         let mut x = column.sub(V::splat(*placement.first.get_unchecked(k)));
         if SCALED {
@@ -93,7 +93,7 @@ unsafe fn placed<V: Vector, const SCALED: bool>(rows: &PackRows<V::E>, k: usize,
     }
 }
 
-/// `sums[panel][c][i]` into rows of `columns` numbers; tells whether all are finite.
+/// Unpacks `sums[panel][c][i]` into rows of `columns` numbers; returns whether all are finite.
 #[inline(always)]
 pub(super) unsafe fn unpack<V: Vector, const L: usize>(
     columns: usize,
@@ -108,18 +108,18 @@ pub(super) unsafe fn unpack<V: Vector, const L: usize>(
         for start in (0..out.len() / columns).step_by(L) {
             let from = sums.as_ptr().add(start / stride * stride * columns + start % stride);
             for first in (0..columns).step_by(L) {
-                // The last columns are taken together with some of those before, where there are enough.
+                // The last block overlaps the one before it, if there are enough columns.
                 let first = first.min(columns.saturating_sub(L));
                 let mut square = [zero; L];
                 for (c, sums) in square.iter_mut().enumerate().take(columns - first) {
                     *sums = V::load(from.add((first + c) * stride));
-                    // Zero, unless it is infinite or no number.
+                    // The difference is NaN for infinite and NaN values, otherwise zero.
                     unsound = unsound.add(sums.sub(*sums));
                 }
                 for (i, row) in transposed::<V, L>(square).into_iter().enumerate() {
                     let at = (start + i) * columns + first;
                     if at + L <= out.len() {
-                        // With few columns this runs into the rows after it, which are stored next.
+                        // With few columns this overwrites the next rows, which are stored afterwards.
                         row.store(out.as_mut_ptr().add(at));
                     } else if at < out.len() {
                         let mut part = [V::E::default(); WIDEST];

@@ -1,21 +1,22 @@
-//! Register tiles for the hot loop of [skpca](https://docs.rs/skpca), behind a safe face: the one crate of it with
-//! `unsafe`.
+//! Register tiles for the hot loop of [skpca](https://docs.rs/skpca), behind a safe interface. This is the only crate
+//! of skpca that contains `unsafe` code.
 //!
-//! Operations on packed panels, for `f64` and `f32`, on every instruction set we know:
+//! Operations on packed panels, for `f64` and `f32`, on every supported instruction set:
 //!
 //! ```text
 //! kernel_panel   out[j][i] = g( u_i + w_j + Σ_k x[k][i] · z[k][j] ) − μ_j     or  − Σ_k |x[k][i] − z[k][j]| inside
 //! product_panel  out[c][i] += Σ_j k[j][i] · a[j][c]
 //! transposed     out[j][c] += Σ_i k[j][i] · v[i][c]             over the rows i of several panels; lanes are columns
-//! pack, unpack   rows that lie one after the other into panels, and back
+//! pack, unpack   row-major rows into panels, and back
 //! ```
 //!
-//! with `g` = 2^t or nothing. A panel holds `rows` query rows side by side (`x[k][i]` at `k · rows + i`), so
-//! one vector register holds the same coordinate of several queries and every query is computed by the
-//! same instructions in the same order, whatever its neighbours are: a batch of one equals a batch of many.
+//! where `g` is 2^t or the identity. A panel holds `rows` query rows side by side (`x[k][i]` at `k · rows + i`), so
+//! that one vector register holds the same coordinate of several queries. Every query is computed by the same
+//! instructions in the same order, whatever its neighbours are: a batch of one gives the same result as a batch of
+//! many.
 //!
-//! Safety: the face checks every slice length against the tile shape before a pointer is made, and picks
-//! only instruction sets that the processor was asked for at run time.
+//! Safety: the interface checks every slice length against the tile shape before it creates a pointer, and selects only
+//! instruction sets that were detected at run time.
 
 #![warn(missing_docs)]
 
@@ -34,15 +35,16 @@ use plain::Plain;
 #[cfg(target_arch = "x86_64")]
 use std::arch::x86_64::{__m256, __m256d, __m512, __m512d};
 
-/// A number type the tiles work in.
+/// A number type that the tiles support.
 pub trait Element: Copy + Default + Send + Sync + PartialEq + 'static {
-    /// The nearest number of this type.
+    /// Rounds to the nearest number of this type.
     fn from_f64(value: f64) -> Self;
-    /// The same number in 64 bits.
+    /// Converts to 64 bits, exactly.
     fn to_f64(self) -> f64;
-    /// The tiles of one instruction set; sound, because only instructions that the processor has exist.
+    /// Returns the tiles of one instruction set. This is sound because a value of [`Instructions`] exists only for
+    /// instruction sets that the processor has.
     fn tiles(of: Instructions) -> Tiles<Self>;
-    /// [`Tiles::product_panel`] that adds to 64-bit sums; `part` has room for a tile.
+    /// Computes [`Tiles::product_panel`] and adds it to 64-bit sums; `part` has room for a tile.
     fn add_product(tiles: &Tiles<Self>, columns: usize, k: &[Self], a: &[Self], part: &mut [Self], out: &mut [f64]);
 }
 
@@ -55,11 +57,11 @@ pub enum Inner {
     Manhattan,
 }
 
-/// Which instructions kernel values are computed with. Rounding differs between them, so the same fit has the same bits
-/// on one of them only.
+/// The instruction set that kernel values are computed with. Rounding differs between instruction sets, so a fit is
+/// reproducible bit for bit only with the same one.
 ///
-/// It decides on the tiles of kernel values and their products, in which a fit spends its time. The small dense algebra
-/// around them (faer) follows the processor, and is not pinned.
+/// It applies to the tiles of kernel values and their products, in which a fit spends its time. The small dense linear
+/// algebra around them (faer) depends on the processor and is not pinned.
 ///
 /// ```
 /// use skpca_simd::Level;
@@ -69,27 +71,27 @@ pub enum Inner {
 /// ```
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Level {
-    /// The best that the machine has.
+    /// The best that this machine supports.
     #[default]
     Auto,
     /// AVX-512 F.
     Avx512,
     /// AVX2 with FMA.
     Avx2,
-    /// What every machine has.
+    /// Portable code without special instructions.
     Portable,
 }
 
 impl Level {
-    /// All there are.
+    /// All levels.
     pub const ALL: [Level; 4] = [Level::Auto, Level::Avx512, Level::Avx2, Level::Portable];
 
-    /// Those that this machine has, the best first.
+    /// The levels that this machine supports, the best first.
     pub fn available() -> Vec<Level> {
         Instructions::available().iter().rev().map(|found| found.0).collect()
     }
 
-    /// The name users give.
+    /// The name for users.
     pub fn name(self) -> &'static str {
         match self {
             Level::Auto => "auto",
@@ -99,7 +101,7 @@ impl Level {
         }
     }
 
-    /// The instructions, or an error that says which this machine has.
+    /// Returns the instructions, or an error that lists the levels that this machine supports.
     pub fn instructions(self) -> Result<Instructions, LevelError> {
         if self == Level::Auto { Ok(Instructions::best()) } else { self.among(&Instructions::available()) }
     }
@@ -129,12 +131,12 @@ impl fmt::Display for Level {
     }
 }
 
-/// A level that does not exist, or that this machine lacks.
+/// A level that does not exist, or that this machine does not support.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct LevelError {
-    /// What was asked for.
+    /// The requested level.
     pub level: String,
-    /// What there is.
+    /// The levels that are available.
     pub expected: String,
 }
 
@@ -152,13 +154,13 @@ impl fmt::Display for LevelError {
 
 impl Error for LevelError {}
 
-/// Instructions that this processor has. Only [`Instructions::available`] makes them, after asking the processor:
-/// whoever holds them may run their tiles.
+/// An instruction set that this processor supports. Only [`Instructions::available`] creates one, after detecting it,
+/// so a value of this type is proof that its tiles may run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Instructions(Level);
 
 impl Instructions {
-    /// All of this machine, the best last.
+    /// All instruction sets of this machine, the best last.
     pub fn available() -> Vec<Instructions> {
         let mut found = vec![Instructions(Level::Portable)];
         #[cfg(target_arch = "x86_64")]
@@ -173,30 +175,30 @@ impl Instructions {
         found
     }
 
-    /// What they are called.
+    /// The level of these instructions.
     pub fn level(self) -> Level {
         self.0
     }
 
-    /// The best of this machine.
+    /// The best instruction set of this machine.
     pub fn best() -> Instructions {
         static BEST: OnceLock<Instructions> = OnceLock::new();
         *BEST.get_or_init(|| *Instructions::available().last().expect("portable is always there"))
     }
 }
 
-/// One kernel panel: see the module's formula. `last` applies `g`; `first` starts from `u_i + w_j`, otherwise
-/// from what `out` holds (the coordinates come in several runs).
+/// The inputs of [`Tiles::kernel_panel`], with the formula at the head of the crate. The coordinates may come in
+/// several runs: with `first` the sums start from `u_i + w_j`, otherwise from the contents of `out`.
 pub struct KernelPanel<'a, E> {
     /// What is summed over the coordinates.
     pub inner: Inner,
-    /// Whether g is 2^t, rather than nothing.
+    /// Whether g is 2^t; otherwise it is the identity.
     pub exp2: bool,
-    /// Whether these are the first coordinates.
+    /// Whether this is the first run of coordinates.
     pub first: bool,
-    /// Coordinates in this run.
+    /// Number of coordinates in this run.
     pub depth: usize,
-    /// Points in a panel: at most as many as a tile has.
+    /// Number of points in a panel, at most that of a tile.
     pub width: usize,
     /// Coordinates of the rows.
     pub x: &'a [E],
@@ -210,30 +212,30 @@ pub struct KernelPanel<'a, E> {
     pub means: &'a [E],
 }
 
-/// How numbers become coordinates, column by column: `((v − first) / scale − second) · factor`.
+/// How values are transformed to coordinates, column by column: `((v − first) / scale − second) · factor`.
 #[derive(Default)]
 pub struct Placement<E> {
     /// Subtracted first.
     pub first: Vec<E>,
-    /// Empty where nothing is divided.
+    /// The divisors; empty for no division.
     pub scale: Vec<E>,
-    /// Subtracted from what was divided.
+    /// Subtracted after the division.
     pub second: Vec<E>,
-    /// What the difference is multiplied by.
+    /// Multiplied last.
     pub factor: Vec<E>,
 }
 
 /// Rows to be packed.
 pub struct PackRows<'a, E> {
-    /// Row after row.
+    /// The rows, in row-major order.
     pub values: &'a [E],
-    /// How they become coordinates.
+    /// How they are transformed to coordinates.
     pub placement: &'a Placement<E>,
-    /// Rows in a panel.
+    /// Number of rows in a panel.
     pub stride: usize,
 }
 
-/// Where they are packed to: whole panels, and what is known of each row.
+/// Packed rows: whole panels, and two statistics of each row.
 pub struct PackedRows<'a, E> {
     /// Panels of coordinates.
     pub x: &'a mut [E],
@@ -263,18 +265,17 @@ pub struct Tiles<E> {
 }
 
 impl<E: Element> Tiles<E> {
-    /// Query rows in a panel.
+    /// Number of query rows in a panel.
     pub fn rows(&self) -> usize {
         self.rows
     }
 
-    /// The most points in a panel; also the most columns of one product.
+    /// Maximum number of points in a panel, and of columns in one product.
     pub fn points(&self) -> usize {
         self.points
     }
 
-    /// Packs rows into panels of `stride` rows, which may be those of other tiles; lanes without a row hold the last
-    /// row.
+    /// Packs rows into panels of `stride` rows, which may belong to other tiles. Lanes beyond the last row repeat it.
     pub fn pack(&self, rows: &PackRows<E>, out: &mut PackedRows<E>) {
         let (Placement { first, scale, second, factor }, stride) = (rows.placement, rows.stride);
         let d = factor.len();
@@ -282,11 +283,12 @@ impl<E: Element> Tiles<E> {
         assert!(stride > 0 && stride.is_multiple_of(self.lanes) && rows.values.len().is_multiple_of(d));
         let padded = (rows.values.len() / d).next_multiple_of(stride);
         assert!(out.x.len() >= padded * d && out.squares.len() >= padded && out.largest.len() >= padded);
-        // SAFETY: the lengths above are what is read and written; the instruction set was detected.
+        // SAFETY: the lengths checked above cover all reads and writes; the instruction set was detected.
         unsafe { (self.pack)(rows, out) }
     }
 
-    /// `out[i][c] = sums[panel][c][i]`, with `stride` rows in a panel; tells whether all of `sums` is finite.
+    /// Computes `out[i][c] = sums[panel][c][i]`, with `stride` rows in a panel; returns whether all of `sums` is
+    /// finite.
     pub fn unpack(&self, columns: usize, stride: usize, sums: &[E], out: &mut [E]) -> bool {
         assert!(columns > 0 && out.len().is_multiple_of(columns) && stride > 0 && stride.is_multiple_of(self.lanes));
         assert!(sums.len() >= (out.len() / columns).next_multiple_of(stride) * columns);
@@ -294,7 +296,7 @@ impl<E: Element> Tiles<E> {
         unsafe { (self.unpack)(columns, stride, sums, out) }
     }
 
-    /// `out[panel][j][i]`, `rows · width` values a panel of points.
+    /// Computes `out[panel][j][i]`, with `rows · width` values per panel of points.
     pub fn kernel_panel(&self, panel: &KernelPanel<E>, out: &mut [E]) {
         assert!((1..=self.points).contains(&panel.width));
         let panels = panel.point_term.len() / panel.width;
@@ -304,11 +306,11 @@ impl<E: Element> Tiles<E> {
         assert_eq!(panel.x.len(), panel.depth * self.rows);
         assert_eq!(panel.z.len(), panels * panel.depth * panel.width);
         assert_eq!(out.len(), panels * panel.width * self.rows);
-        // SAFETY: the lengths above are what the tile reads and writes; the instruction set was detected.
+        // SAFETY: the lengths checked above cover all reads and writes; the instruction set was detected.
         unsafe { (self.kernel)(panel, out) }
     }
 
-    /// `out[c][i] += Σ_j k[j][i] a[j][c]` for `length` points and `columns ≤ points` columns.
+    /// Computes `out[c][i] += Σ_j k[j][i] a[j][c]` for `length` points and `columns ≤ points` columns.
     pub fn product_panel(&self, length: usize, columns: usize, k: &[E], a: &[E], out: &mut [E]) {
         assert!(columns <= self.points);
         assert_eq!(k.len(), length * self.rows);
@@ -318,7 +320,8 @@ impl<E: Element> Tiles<E> {
         unsafe { (self.product)(length, columns, k, a, out) }
     }
 
-    /// `out[j][c] += Σ_p Σ_i k[p][j][i] v[p][i][c]` over `panels` panels p, with as many columns c as a panel has rows.
+    /// Computes `out[j][c] += Σ_p Σ_i k[p][j][i] v[p][i][c]` over `panels` panels p, with as many columns c as a panel
+    /// has rows.
     pub fn transposed_panels(&self, panels: usize, k: &[E], v: &[E], out: &mut [E]) {
         assert_eq!(out.len() % self.rows, 0);
         assert_eq!(k.len(), panels * out.len());
@@ -328,7 +331,7 @@ impl<E: Element> Tiles<E> {
     }
 }
 
-/// Asks for memory that is read or written soon.
+/// Prefetches memory that will be read or written soon.
 #[inline]
 pub fn prefetch<T>(values: &[T]) {
     #[cfg(target_arch = "x86_64")]
@@ -336,7 +339,7 @@ pub fn prefetch<T>(values: &[T]) {
         use std::arch::x86_64::{_MM_HINT_T0, _mm_prefetch};
         const LINE: usize = 64;
         for line in (0..size_of_val(values)).step_by(LINE) {
-            // SAFETY: a hint, which every such processor has; the address is inside the slice.
+            // SAFETY: every x86-64 processor has this hint; the address is inside the slice.
             unsafe { _mm_prefetch::<_MM_HINT_T0>(values.as_ptr().cast::<i8>().add(line)) }
         }
     }
@@ -344,7 +347,7 @@ pub fn prefetch<T>(values: &[T]) {
     let _ = values;
 }
 
-/// A vector register. Every function must be called only where its instruction set is enabled.
+/// A vector register. Its functions may be called only where its instruction set is enabled.
 trait Vector: Copy {
     type E: Element;
     const LANES: usize;
@@ -355,9 +358,9 @@ trait Vector: Copy {
     unsafe fn sub(self, other: Self) -> Self;
     unsafe fn mul(self, other: Self) -> Self;
     unsafe fn div(self, other: Self) -> Self;
-    /// The larger of `self` and `|other|`.
+    /// `max(self, |other|)`
     unsafe fn max_size(self, other: Self) -> Self;
-    /// The lanes of both in turns: first, second, first, …
+    /// The lanes of both vectors interleaved: first, second, first, …
     unsafe fn interleave(self, other: Self) -> (Self, Self);
     /// `self · b + c`
     unsafe fn fma(self, b: Self, c: Self) -> Self;
@@ -365,16 +368,16 @@ trait Vector: Copy {
     unsafe fn minus_distance(self, a: Self, b: Self) -> Self;
 }
 
-/// `2^t` for `t` up to a few ulps above zero; at least 2 to the smallest normal exponent.
+/// `2^t` for `t` up to a few ulps above zero; results are at least the smallest normal number.
 trait Exp2: Vector {
-    /// Registers full of the numbers that it needs.
+    /// The constants of the algorithm, in registers.
     type Constants;
     unsafe fn constants() -> Self::Constants;
-    /// Several at a time, step by step, because each step waits for the one before.
+    /// Computes several vectors in step, since each instruction waits for the one before it.
     unsafe fn exp2<const G: usize>(t: [[Self; RV]; G], constants: &Self::Constants) -> [[Self; RV]; G];
 }
 
-/// Vectors of query rows in a tile.
+/// Number of vectors of query rows in a tile.
 const RV: usize = 2;
 
 /// One tile: `V::LANES · RV` rows by `NP` points, accumulators in registers.
@@ -385,7 +388,7 @@ unsafe fn accumulate<V: Vector, const NP: usize, const MANHATTAN: bool>(
     z: *const V::E,
     mut acc: [[V; RV]; NP],
 ) -> [[V; RV]; NP] {
-    // SAFETY: the caller vouches for depth · RV · LANES values at x and depth · NP at z.
+    // SAFETY: the caller guarantees depth · RV · LANES values at x and depth · NP at z.
     unsafe {
         for k in 0..depth {
             let mut row = [V::splat(V::E::default()); RV];
@@ -411,7 +414,7 @@ unsafe fn kernel_panel<V: Vector, const NP: usize, const MANHATTAN: bool>(panel:
         for p in 0..panel.point_term.len() / NP {
             let out = out.as_mut_ptr().add(p * NP * rows);
             let z = panel.z.as_ptr().add(p * panel.depth * NP);
-            // Each run of coordinates is summed from zero and added at its end: fewer roundings at full size.
+            // Each run of coordinates is summed from zero and then added, which reduces the rounding error.
             let zero = [[V::splat(V::E::default()); RV]; NP];
             let mut acc = accumulate::<V, NP, MANHATTAN>(panel.depth, panel.x.as_ptr(), z, zero);
             if panel.first {
@@ -428,11 +431,11 @@ unsafe fn kernel_panel<V: Vector, const NP: usize, const MANHATTAN: bool>(panel:
     }
 }
 
-/// `out[j][i] = g(out[j][i]) − μ_j`, in a pass of its own: with the sums still in registers, the polynomials of several
-/// vectors would not fit beside them. Two points at a time, because one vector alone waits for itself.
+/// `out[j][i] = g(out[j][i]) − μ_j`, in a separate pass, since the registers cannot hold both the sums and the
+/// polynomials of several vectors. Two points at a time hide the latency of a single vector.
 #[inline(always)]
 unsafe fn finish<V: Exp2, const EXP2: bool>(means: &[V::E], out: &mut [V::E]) {
-    // SAFETY: the caller has RV vectors for every mean.
+    // SAFETY: the caller guarantees RV vectors for every mean.
     unsafe {
         let constants = V::constants();
         let pairs = means.len() / 2 * 2;
@@ -451,7 +454,7 @@ unsafe fn finish_points<V: Exp2, const G: usize, const EXP2: bool>(
     means: *const V::E,
     out: *mut V::E,
 ) {
-    // SAFETY: the caller has G means, and RV vectors for each.
+    // SAFETY: the caller guarantees G means, and RV vectors for each.
     unsafe {
         let at = |g: usize, v: usize| out.add((g * RV + v) * V::LANES);
         let mut group: [[V; RV]; G] = std::array::from_fn(|g| std::array::from_fn(|v| V::load(at(g, v))));
@@ -476,7 +479,7 @@ unsafe fn add_terms<V: Vector, const NP: usize>(
 ) {
     for (j, sums) in acc.iter_mut().enumerate() {
         for (v, sum) in sums.iter_mut().enumerate() {
-            // SAFETY: the caller has a term for every row and point.
+            // SAFETY: the caller guarantees a term for every row and point.
             *sum = unsafe { sum.add(V::load(row_term.add(v * V::LANES)).add(V::splat(*point_term.add(j)))) };
         }
     }
@@ -487,7 +490,7 @@ unsafe fn add_terms<V: Vector, const NP: usize>(
 unsafe fn add_stored<V: Vector, const NP: usize>(acc: &mut [[V; RV]; NP], out: *const V::E) {
     for (j, sums) in acc.iter_mut().enumerate() {
         for (v, sum) in sums.iter_mut().enumerate() {
-            // SAFETY: the caller has a value for every row and point.
+            // SAFETY: the caller guarantees a value for every row and point.
             *sum = unsafe { sum.add(V::load(out.add((j * RV + v) * V::LANES))) };
         }
     }
@@ -508,7 +511,7 @@ unsafe fn product<V: Vector, const NP: usize>(length: usize, k: &[V::E], a: &[V:
     }
 }
 
-/// [`Tiles::transposed_panels`] for NP points from the `first` on.
+/// [`Tiles::transposed_panels`] for NP points, starting with `first`.
 #[inline(always)]
 unsafe fn transposed<V: Vector, const NP: usize>(
     first: usize,
@@ -518,7 +521,7 @@ unsafe fn transposed<V: Vector, const NP: usize>(
     out: &mut [V::E],
 ) {
     let rows = RV * V::LANES;
-    // SAFETY: `Tiles::transposed_panels` checked the lengths; the caller has NP points there.
+    // SAFETY: `Tiles::transposed_panels` checked the lengths; the caller guarantees NP points there.
     unsafe {
         let mut acc = [[V::splat(V::E::default()); RV]; NP];
         for i in 0..panels * rows {
@@ -540,7 +543,7 @@ unsafe fn transposed<V: Vector, const NP: usize>(
     }
 }
 
-/// Makes the `Tiles` of a vector type: the same generic tiles, compiled once per instruction set.
+/// Defines the `Tiles` of a vector type: the generic tiles, compiled for its instruction set.
 macro_rules! tiles {
     ($module:ident, $vector:ty, $lanes:literal, [$($features:literal)?], $np:literal, [$($width:literal),*]) => {
         mod $module {
@@ -554,7 +557,7 @@ macro_rules! tiles {
                     match (panel.inner, panel.width) {
                         $((Inner::Dot, $width) => kernel_panel::<$vector, $width, false>(panel, out),)*
                         $((Inner::Manhattan, $width) => kernel_panel::<$vector, $width, true>(panel, out),)*
-                        _ => unreachable!("at most {} points a panel", $np),
+                        _ => unreachable!("at most {} points per panel", $np),
                     }
                     if panel.exp2 {
                         finish::<$vector, true>(panel.means, out)
@@ -570,7 +573,7 @@ macro_rules! tiles {
                 unsafe {
                     match columns {
                         $($width => product::<$vector, $width>(length, k, a, out),)*
-                        _ => unreachable!("at most {} columns a panel", $np),
+                        _ => unreachable!("at most {} columns per panel", $np),
                     }
                 }
             }
@@ -583,7 +586,7 @@ macro_rules! tiles {
                     for first in (0..points).step_by($np) {
                         match $np.min(points - first) {
                             $($width => transposed::<$vector, $width>(first, panels, k, v, out),)*
-                            _ => unreachable!("at most {} points a tile", $np),
+                            _ => unreachable!("at most {} points per tile", $np),
                         }
                     }
                 }
@@ -683,7 +686,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_level_that_the_machine_lacks_is_refused() {
+    fn a_level_that_the_machine_lacks_is_an_error() {
         let found = [Instructions(Level::Portable), Instructions(Level::Avx2)];
         assert_eq!(Level::Avx2.among(&found), Ok(found[1]));
         let message = Level::Avx512.among(&found).unwrap_err().to_string();
@@ -697,7 +700,7 @@ mod tests {
         assert_eq!(message, "level = sse2: expected auto or avx512 or avx2 or portable");
     }
 
-    /// 2^t of each of these, by tiles of depth 0.
+    /// 2^t for each t, computed by tiles of depth 0.
     fn powers<E: Element>(level: Instructions, t: &[f64]) -> Vec<f64> {
         let tiles = E::tiles(level);
         let none = vec![E::default(); tiles.points()];
@@ -722,7 +725,7 @@ mod tests {
     }
 
     #[test]
-    fn powers_of_two_are_right_to_the_last_bits() {
+    fn powers_of_two_are_accurate_to_a_few_ulps() {
         for level in Instructions::available() {
             let (double, single) = (error_of::<f64>(level, LOWEST_F64), error_of::<f32>(level, LOWEST_F32.into()));
             assert!(double < 7e-16 && single < 1.7e-7, "{level:?}: {double} {single}");

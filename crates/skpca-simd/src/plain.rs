@@ -1,4 +1,4 @@
-//! Vectors for every machine: whatever the compiler makes of arrays.
+//! Portable vectors: arrays, vectorised by the compiler.
 
 use super::exp2::{EXP2_F32, EXP2_F64, LOWEST_F32, LOWEST_F64, ROUND_F32, ROUND_F64};
 use super::{Exp2, RV, Vector};
@@ -18,12 +18,12 @@ macro_rules! plain {
             }
             #[inline(always)]
             unsafe fn load(from: *const $element) -> Self {
-                // SAFETY: the caller has four values there.
+                // SAFETY: the caller guarantees four values there.
                 Plain(unsafe { from.cast::<[$element; 4]>().read_unaligned() })
             }
             #[inline(always)]
             unsafe fn store(self, to: *mut $element) {
-                // SAFETY: the caller has four places there.
+                // SAFETY: the caller guarantees room for four values there.
                 unsafe { to.cast::<[$element; 4]>().write_unaligned(self.0) }
             }
             #[inline(always)]
@@ -53,7 +53,7 @@ macro_rules! plain {
             }
             #[inline(always)]
             unsafe fn fma(self, b: Self, c: Self) -> Self {
-                // Not fused: without the instruction `mul_add` is a library call.
+                // Not fused, since `mul_add` is a library call without the instruction.
                 Plain(std::array::from_fn(|i| self.0[i] * b.0[i] + c.0[i]))
             }
             #[inline(always)]

@@ -1,11 +1,11 @@
-//! Vectors of AVX2 and AVX-512. Whoever calls has the instruction set enabled: see [`Vector`].
+//! Vectors of AVX2 and AVX-512. Callers must have enabled the instruction set: see [`Vector`].
 
 use std::arch::x86_64::*;
 
 use super::exp2::*;
 use super::{Exp2, RV, Vector};
 
-/// The instructions of one vector type, under the same names.
+/// Gives the intrinsics of each vector type the same names.
 macro_rules! instructions {
     ($module:ident: $($intrinsic:ident as $name:ident),* $(,)?) => {
         mod $module {
@@ -47,12 +47,12 @@ macro_rules! vector {
             }
             #[inline(always)]
             unsafe fn load(from: *const $element) -> Self {
-                // SAFETY: the instruction set is enabled, and the caller has a vector of values there.
+                // SAFETY: the instruction set is enabled, and the caller guarantees a vector of values there.
                 unsafe { $op::load(from) }
             }
             #[inline(always)]
             unsafe fn store(self, to: *mut $element) {
-                // SAFETY: the instruction set is enabled, and the caller has room for a vector there.
+                // SAFETY: the instruction set is enabled, and the caller guarantees room for a vector there.
                 unsafe { $op::store(to, self) }
             }
             #[inline(always)]
@@ -104,7 +104,7 @@ vector!(__m256, f32, 8, single_8, interleave_single_8);
 vector!(__m512d, f64, 8, double_8, interleave_double_8);
 vector!(__m512, f32, 16, single_16, interleave_single_16);
 
-/// Within halves of the vectors first, whose halves then change places.
+/// Interleaves within the 128-bit halves of the vectors, then exchanges halves.
 macro_rules! interleave_halves {
     ($name:ident, $vector:ty, $low:ident, $high:ident, $halves:ident) => {
         #[inline(always)]
@@ -147,7 +147,7 @@ macro_rules! by_polynomial {
             type Constants = ([Self; $poly.len()], Self, Self);
             #[inline(always)]
             unsafe fn constants() -> Self::Constants {
-                // Hidden from the compiler, which would otherwise spread each number anew for every use.
+                // Hidden from the compiler, which would otherwise broadcast each constant again at every use.
                 let (poly, lowest, round) = std::hint::black_box(&($poly, $lowest, $round));
                 // SAFETY: the instruction set is enabled.
                 unsafe { (poly.map(|c| $op::splat(c)), $op::splat(*lowest), $op::splat(*round)) }
@@ -165,7 +165,7 @@ macro_rules! by_polynomial {
                         let t = $op::max(*p, *lowest);
                         *n = $op::add(t, *round);
                         let r = $op::sub(t, $op::sub(*n, *round));
-                        // Even and odd powers apart: two short chains instead of one long.
+                        // Even and odd powers separately: two short dependency chains instead of a long one.
                         let square = $op::mul(r, r);
                         let mut even = poly[poly.len() - 1];
                         let mut odd = poly[poly.len() - 2];
@@ -177,7 +177,7 @@ macro_rules! by_polynomial {
                         *p = $op::fma(odd, r, even);
                     }
                     for (p, n) in p.as_flattened_mut().iter_mut().zip(n.as_flattened()) {
-                        // n's low bits, shifted into the exponent, multiply by 2^n.
+                        // Adding the low bits of n to the exponent multiplies by 2^n.
                         *p = $op::from_bits($op::add_bits($op::to_bits(*p), $op::shift::<$mantissa>($op::to_bits(*n))));
                     }
                     p
@@ -189,11 +189,11 @@ macro_rules! by_polynomial {
 
 by_polynomial!(__m256d, double_4, EXP2_F64, ROUND_F64, LOWEST_F64, 52);
 by_polynomial!(__m256, single_8, EXP2_F32, ROUND_F32, LOWEST_F32, 23);
-// A table would make these no faster, and its rounding would be the same for all values that share an entry: sums of
-// many rows would not average it out.
+// A table would not make these faster, and its rounding error would be the same for all values that share an entry, so
+// that sums over many rows would not average it out.
 by_polynomial!(__m512, single_16, EXP2_F32, ROUND_F32, LOWEST_F32, 23);
 
-/// The lowest bits of n choose from the table, and all of them, shifted, make up the exponent.
+/// The lowest four bits of n select the table entry; n shifted by 48 is added to the exponent.
 impl Exp2 for __m512d {
     type Constants = ([Self; 2], [Self; NEAR_F64.len()], Self, Self);
     #[inline(always)]

@@ -1,12 +1,12 @@
-//! How well do the scores of a sparse model agree with exact ones, and how many points does that take?
+//! How well the scores of a sparse model agree with exact ones, and how many points a given agreement takes.
 //!
 //! ```text
-//! a sample ── some rows held out ──► exact scores of these by a model of the others, with every row a support point
+//! a sample ── some rows held out ──► their exact scores by a model of the others, with every row a support point
 //!                                └─► sparse scores by models of the others with 25, 50, 100, … points
 //! agreement: Spearman's rank correlation of both, and their largest difference as a share of the median exact score
 //! ```
 //!
-//! The exact Mahalanobis score takes no eigenvectors: with ω the shares of the rows and Ω = diag(ω)
+//! The exact Mahalanobis score needs no eigenvectors: with ω the normalised weights of the rows and Ω = diag(ω) it is
 //!
 //! ```text
 //! k̃(x, x) − k̃ₓᵀ Ω^½ (Ω^½ K̃ Ω^½ + ε)⁻¹ Ω^½ k̃ₓ
@@ -34,35 +34,37 @@ use crate::sample_weight;
 use crate::spec::Spec;
 use crate::watch::{Watch, check};
 
-/// Rows that are fitted, and that are scored, at most.
-const FITTED: usize = 1500;
-const SCORED: usize = 500;
-/// Share of the rows that are scored.
-const HELD: usize = 4;
-/// Points of the first model; each next one has twice as many.
-const FIRST: usize = 25;
+/// Maximum number of rows fitted.
+const MAX_FITTED: usize = 1500;
+/// Maximum number of rows scored.
+const MAX_SCORED: usize = 500;
+/// One in this many rows is held out and scored.
+const ONE_HELD_OUT_OF: usize = 4;
+/// Number of points of the first model; each further model has twice as many.
+const FIRST_SIZE: usize = 25;
 
-/// The stage that a watch is told of.
+/// The stage reported to the watch.
 const STAGE: &str = "score fidelity";
 
-/// The number of points from which on scores agree as `asked`, or all there are, and the agreement.
+/// Returns the number of points at which the agreement of the scores reaches `asked`, or else that of all points, and
+/// the agreement.
 pub(crate) fn points_for(fit: &Fit, asked: f64, data: Data, watch: &dyn Watch) -> Result<(usize, Agreement)> {
     check_sized(fit)?;
     let n = data.source.n();
-    let mut sample = Random::new(fit.seed, Stream::AgreementRows).sample(n, FITTED + SCORED);
+    let mut sample = Random::new(fit.seed, Stream::AgreementRows).sample(n, MAX_FITTED + MAX_SCORED);
     Random::new(fit.seed, Stream::AgreementRows).shuffle(&mut sample);
-    let held = SCORED.min(sample.len() / HELD);
-    let (scored, fitted) = sample.split_at_mut(held);
+    let held_out = MAX_SCORED.min(sample.len() / ONE_HELD_OUT_OF);
+    let (scored, fitted) = sample.split_at_mut(held_out);
     fitted.sort_unstable();
     if scored.len() < 2 || fitted.len() < 2 {
-        return Err(Error::TooFewRows { rows: n, needed: 2 * HELD, why: "a score fidelity".into() });
+        return Err(Error::TooFewRows { rows: n, needed: 2 * ONE_HELD_OUT_OF, why: "a score fidelity".into() });
     }
     let scored = data.gather(scored)?;
     let points = data.gather(fitted)?;
     let weights = sample_weight::select(data.weights, fitted);
     let data = Data { source: &points, labels: None, weights: weights.as_deref() };
     let exact = exact_scores(fit, data, &scored, watch)?;
-    let mut m = FIRST.min(points.n());
+    let mut m = FIRST_SIZE.min(points.n());
     loop {
         check(watch, STAGE, m as f64 / points.n() as f64)?;
         let (plan, table) =
@@ -79,7 +81,7 @@ pub(crate) fn points_for(fit: &Fit, asked: f64, data: Data, watch: &dyn Watch) -
     }
 }
 
-/// Refuses methods that have no size to find.
+/// Rejects fits whose size is given, and methods without a size to choose.
 fn check_sized(fit: &Fit) -> Result<()> {
     let entry = method::entry(&fit.method)?;
     let expected = if fit.target.is_some() {
@@ -92,7 +94,7 @@ fn check_sized(fit: &Fit) -> Result<()> {
     Err(Error::parameter("score_fidelity", fit.score_fidelity.unwrap_or(1.0), expected))
 }
 
-/// What the fit would score these rows if every row were a support point.
+/// Returns the scores of these rows by the same fit with every row a support point.
 fn exact_scores(fit: &Fit, data: Data, scored: &Points, watch: &dyn Watch) -> Result<Vec<f64>> {
     let (plan, table) = Plan::with_table(fit, data, None, watch)?;
     if fit.statistic == Statistic::Distance {
@@ -107,7 +109,7 @@ fn exact_scores(fit: &Fit, data: Data, scored: &Points, watch: &dyn Watch) -> Re
     mahalanobis(table.base_kernel(), &rows, &scored, plan.center)
 }
 
-/// The formula above.
+/// Returns exact Mahalanobis scores, by the formula at the head of this file.
 fn mahalanobis(kernel: &Arc<dyn Kernel>, rows: &Part, scored: &Points, center: bool) -> Result<Vec<f64>> {
     let (n, total) = (rows.n(), rows.weight());
     let share = |i: usize| rows.weights().map_or(1.0, |weights| weights[i]) / total;
@@ -115,7 +117,7 @@ fn mahalanobis(kernel: &Arc<dyn Kernel>, rows: &Part, scored: &Points, center: b
     let mut k = gram(kernel, &rows.points);
     let mut across = Mat::zeros(scored.n(), n);
     Basis::new(kernel.clone(), rows.points.clone()).block(scored, across.as_mut());
-    // The means of the rows' values with each row, and of those.
+    // The mean kernel value of each row with all rows, and the mean of these.
     let mean = |row: &dyn Fn(usize) -> f64| if center { (0..n).map(|j| shares[j] * row(j)).sum() } else { 0.0 };
     let means: Vec<f64> = (0..n).map(|i| mean(&|j| k[(i, j)])).collect();
     let grand = if center { dense::dot(&means, &shares) } else { 0.0 };
@@ -157,7 +159,7 @@ mod tests {
     use super::*;
     use crate::toys;
 
-    /// Every row a support point: landmarks that are all rows give the exact score.
+    /// Landmarks that are all rows give the exact score.
     #[test]
     fn the_exact_score_is_that_of_a_model_with_every_row() {
         let (rows, fresh) = (toys::normal(90, 3, 0), toys::normal(40, 3, 1));
@@ -181,7 +183,7 @@ mod tests {
     }
 
     #[test]
-    fn points_grow_until_scores_agree_and_the_report_says_how_well() {
+    fn points_are_added_until_scores_agree_and_the_report_states_the_agreement() {
         let points = toys::normal(800, 4, 0);
         let sizes = [0.5, 0.9, 0.999].map(|asked| {
             let model = Fit { score_fidelity: Some(asked), false_alarms: None, ..Fit::detector() };
@@ -195,8 +197,8 @@ mod tests {
     }
 
     #[test]
-    fn a_score_fidelity_out_of_reach_is_told() {
-        // A kernel so narrow that a row is like none but itself.
+    fn a_score_fidelity_that_is_not_reached_is_noted() {
+        // A kernel so narrow that every row is similar to itself only.
         let fit = Fit { kernel: "rbf,gamma=1e4".parse().unwrap(), score_fidelity: Some(1.0), ..Fit::detector() };
         let model = Fit { false_alarms: None, ..fit }.run(&toys::normal(400, 3, 0), None, &()).unwrap();
         let notes = &model.parts().report.notes;
@@ -208,7 +210,7 @@ mod tests {
     }
 
     #[test]
-    fn sizes_and_methods_without_one_are_refused() {
+    fn given_sizes_and_methods_without_a_size_are_rejected() {
         let points = toys::normal(100, 2, 0);
         let message = |fit: Fit| {
             let fit = Fit { score_fidelity: Some(0.9), ..fit };

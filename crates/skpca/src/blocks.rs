@@ -1,11 +1,11 @@
-//! Every pass over the data: map fixed blocks of rows, sum the small results in a fixed order.
+//! Passes over the data: map fixed blocks of rows, and sum the small results in a fixed order.
 //!
 //! ```text
 //! rows 0…n  →  leaves of whole blocks  →  step(sum, block) in order  →  add(left, right) up a fixed tree
 //! ```
 //!
-//! The tree depends on `n` alone, never on the number of threads, so neither do the bits of the answer. Passes over
-//! rows that may be elsewhere are folds of the room `rows`, along the same tree.
+//! The tree depends on `n` only, never on the number of threads, so results are the same bit for bit on any number of
+//! threads. Passes over rows that may not be in memory are folds (`rows.rs`), along the same tree.
 
 use std::ops::Range;
 use std::sync::OnceLock;
@@ -16,25 +16,25 @@ use rayon::prelude::*;
 use crate::error::Result;
 use crate::watch::{Watch, check};
 
-/// Rows in a block: a block of kernel values against some hundred points stays in cache. Twice a chunk of the tiles.
+/// Rows per block, twice a chunk of the tiles: a block of kernel values against some hundred points fits in cache.
 pub(crate) const ROWS: usize = 480;
 
-/// A sum has at most this many leaves, so at most this many partial sums are ever made.
+/// Maximum number of leaves of a sum, and thus of partial sums.
 const LEAVES: usize = 64;
 
-/// The blocks of `rows`.
+/// Iterates over the blocks of `rows`.
 pub(crate) fn blocks(rows: Range<usize>) -> impl DoubleEndedIterator<Item = Range<usize>> {
     let end = rows.end;
     rows.step_by(ROWS).map(move |start| start..(start + ROWS).min(end))
 }
 
-/// One result a block, in order.
+/// Returns one result per block, in order.
 pub(crate) fn map<T: Send>(n: usize, each: impl Fn(Range<usize>) -> T + Sync + Send) -> Vec<T> {
     let blocks: Vec<Range<usize>> = blocks(0..n).collect();
     blocks.into_par_iter().map(each).collect()
 }
 
-/// `zero` + all blocks of `0..n`, in the fixed order above.
+/// Sums the blocks of `0..n`, starting with `zero`, in the fixed order above.
 pub(crate) fn sum<T: Send>(
     n: usize,
     zero: impl Fn() -> T + Sync,
@@ -45,7 +45,7 @@ pub(crate) fn sum<T: Send>(
     tree(0..n, leaf, &zero, &step, &add)
 }
 
-/// [`sum`] for passes that take long or may fail: `watch` sees how far they are, and may end them.
+/// Like [`sum`], for passes that take long or may fail: they report their progress to `watch`, which may stop them.
 pub(crate) fn watched_sum<T: Send>(
     n: usize,
     (watch, stage): (&dyn Watch, &str),
@@ -97,7 +97,7 @@ mod tests {
     use crate::error::Error;
 
     #[test]
-    fn every_row_once_and_the_same_bits_on_any_pool() {
+    fn every_row_is_summed_once_and_bits_do_not_depend_on_threads() {
         for n in [1, ROWS, ROWS + 1, 100 * ROWS + 7] {
             let total = || {
                 sum(
@@ -117,7 +117,7 @@ mod tests {
         }
     }
 
-    /// Asks to stop at the third look.
+    /// Stops at the third report.
     struct Third(AtomicUsize);
 
     impl Watch for Third {
@@ -127,7 +127,7 @@ mod tests {
     }
 
     #[test]
-    fn a_watched_sum_can_be_ended_within_a_block() {
+    fn a_watched_sum_can_be_stopped() {
         let n = 100 * ROWS;
         let count = |watch: &dyn Watch| {
             let count = |sum: &mut usize, rows: Range<usize>| {

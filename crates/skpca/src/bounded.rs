@@ -1,24 +1,24 @@
-//! A quadratic over a box open above: the Newton step of problems whose variables must not fall below zero.
+//! Quadratic programs with lower bounds: the Newton step of problems with non-negative variables.
 
 use faer::Mat;
 
 use crate::dense;
 
-/// A slope that is less than this share of the gradient is rounding.
+/// Slopes below this share of the gradient are rounding errors.
 const ROUNDING: f64 = 1e-9;
-/// Exchanges of many variables at once before the walk of one at a time.
+/// Maximum number of block exchanges before falling back to the active-set walk.
 const EXCHANGES: usize = 30;
-/// Exchanges that may fail to bring fewer variables in conflict.
+/// Number of successive exchanges that may fail to decrease the number of conflicts.
 const PATIENCE: usize = 3;
 
-/// The step `d` that minimises `gᵀd + ½dᵀHd` with `x + d ≥ 0`.
+/// Returns the step `d` that minimises `gᵀd + ½dᵀHd` with `x + d ≥ 0`.
 pub(crate) fn bounded(hessian: &Mat<f64>, gradient: &[f64], x: &[f64]) -> Vec<f64> {
     exchange(hessian, gradient, x).unwrap_or_else(|| walk(hessian, gradient, x))
 }
 
-/// Block principal pivoting (Júdice & Pires 1994): every variable that is free but below zero becomes fixed, every one
-/// that is fixed but pulls becomes free, until there is none; a handful of solutions where the walk takes one a
-/// variable. Nothing where the exchanges do not end or a matrix is not positive definite.
+/// Block principal pivoting (Júdice & Pires 1994): all free variables below zero become fixed, and all fixed variables
+/// with a negative slope become free, until there are none. This takes a handful of linear solves, the walk one per
+/// variable. Returns `None` if the exchanges do not end or a matrix is not positive definite.
 fn exchange(hessian: &Mat<f64>, gradient: &[f64], x: &[f64]) -> Option<Vec<f64>> {
     let n = x.len();
     let mut fixed = vec![false; n];
@@ -47,15 +47,15 @@ fn slopes(hessian: &Mat<f64>, gradient: &[f64], d: &[f64]) -> Vec<f64> {
     (0..d.len()).map(|i| gradient[i] + dense::dot(hessian.col_as_slice(i), d)).collect()
 }
 
-/// An active-set walk from `d = 0` that lowers the quadratic at every step, leaving out variables as they reach zero
-/// and taking them back when they pull.
+/// An active-set walk from `d = 0` that decreases the quadratic at every step, fixing variables as they reach zero and
+/// freeing them when their slope becomes negative.
 fn walk(hessian: &Mat<f64>, gradient: &[f64], x: &[f64]) -> Vec<f64> {
     let n = x.len();
     let mut d = vec![0.0; n];
     let mut free: Vec<usize> = (0..n).collect();
     for _ in 0..4 * n {
         let Some(go) = newton(hessian, &slopes(hessian, gradient, &d), &free) else { return d };
-        // The first free variable that reaches zero on the way, and where.
+        // The first free variable that reaches zero on the way, and the step length at which it does.
         let reach = |at: &usize| (x[free[*at]] + d[free[*at]]) / -go[*at];
         let hits = (0..free.len()).filter(|&at| x[free[at]] + d[free[at]] + go[at] < 0.0);
         let first = hits.min_by(|a, b| reach(a).total_cmp(&reach(b)));
@@ -76,7 +76,7 @@ fn walk(hessian: &Mat<f64>, gradient: &[f64], x: &[f64]) -> Vec<f64> {
     d
 }
 
-/// `−H⁻¹g` over the variables `free`.
+/// Computes `−H⁻¹g` over the variables `free`.
 fn newton(hessian: &Mat<f64>, gradient: &[f64], free: &[usize]) -> Option<Vec<f64>> {
     let h = Mat::from_fn(free.len(), free.len(), |i, j| hessian[(free[i], free[j])]);
     let mut right = Mat::from_fn(free.len(), 1, |i, _| -gradient[free[i]]);
@@ -110,9 +110,9 @@ mod tests {
         }
     }
 
-    /// The first variable reaches zero on the way to the free minimum, and is wanted again when the second has stopped.
+    /// The first variable reaches zero on the way to the free minimum, and becomes free again when the second is fixed.
     #[test]
-    fn a_variable_that_was_left_out_comes_back() {
+    fn a_fixed_variable_becomes_free_again() {
         let hessian = Mat::from_fn(2, 2, |i, j| if i == j { 1.0 } else { 0.9 });
         let (gradient, x) = ([-0.05, -2.0], [0.01, -0.0]);
         let d = bounded(&hessian, &gradient, &x);

@@ -1,13 +1,13 @@
-//! Scores of training rows by models that have not seen them: what thresholds that hold are made from.
+//! Calibration by cross-fitting: thresholds from scores of training rows by models that have not seen them.
 //!
 //! ```text
 //! rows ── folds ──► fit to the other rows, choice of points and scaling included ──► scores of the fold's own
 //! ```
 //!
-//! A model is closer to the rows it was fitted to than to others, by as much as it had freedom, so a quantile of their
-//! scores is too low a threshold. Rows in time order depend on their neighbours: their folds are few and long, apart
-//! from what is fitted, and their scores are worth fewer rows than there are, `n / (1 + 2 Σ_l ρ_l)` with ρ_l the
-//! autocorrelation of the scores' ranks.
+//! A model fits its own training rows better than other rows, the more so the more degrees of freedom it has, so a
+//! quantile of their scores is too low a threshold. Rows in time order depend on their neighbours: their folds are few
+//! and long with a gap to the rows that are fitted, and their effective sample size is `n / (1 + 2 Σ_l ρ_l)`, with ρ_l
+//! the autocorrelation of the scores' ranks.
 
 use std::ops::Range;
 
@@ -26,20 +26,23 @@ use crate::rows::Rows;
 use crate::sample_weight;
 use crate::watch::{Watch, check};
 
-/// Folds of rows in any order, up to so many rows …
-const FEW: usize = 1000;
-const FOLDS_OF_FEW: usize = 10;
-/// … above, and of rows in time order.
+/// Maximum number of rows of a small table.
+const SMALL_TABLE: usize = 1000;
+/// Number of folds of a small table without time order.
+const FOLDS_OF_SMALL: usize = 10;
+/// Number of folds of a larger table without time order.
 const FOLDS: usize = 5;
+/// Number of folds of rows in time order.
 const FOLDS_IN_TIME: usize = 3;
-/// The gap between rows in time order that are scored and those that are fitted, as a share of all rows.
+/// Gap between scored and fitted rows in time order, as a share of all rows.
 const GAP: f64 = 0.04;
-/// Most rows that are scored, and that a fold is fitted to: more would change nothing that can be seen.
-const SCORED: usize = 20_000;
-const FITTED: usize = 20_000;
+/// Maximum number of rows scored; more would not change the result noticeably.
+const MAX_SCORED: usize = 20_000;
+/// Maximum number of rows that the model of a fold is fitted to.
+const MAX_FITTED: usize = 20_000;
 
-/// Replaces threshold and p-values of `model`, which `plan` fitted to `table`, by those of rows held out: fresh rows
-/// are novel as often as `rate` says.
+/// Replaces threshold and p-values of `model`, which `plan` fitted to `table`, by those of held-out rows, so that fresh
+/// rows exceed the threshold at `rate`.
 pub(crate) fn calibrate(
     (plan, table): (&Plan, &Prepared),
     model: &mut Model,
@@ -59,15 +62,15 @@ pub(crate) fn calibrate(
         let watch = Stage { watch, done: k as f64 / count as f64 };
         folds.scores(k, &fit, table, &watch)
     };
-    let scores: Result<Vec<Vec<Held>>> = if Table::is_small(n, table.rows.d()) {
+    let scores: Result<Vec<Vec<HeldOut>>> = if Table::is_small(n, table.rows.d()) {
         (0..count).into_par_iter().map(scores).collect()
     } else {
         (0..count).map(scores).collect()
     };
     let mut scores = match scores {
-        Ok(scores) => scores.into_iter().flatten().collect::<Vec<Held>>(),
+        Ok(scores) => scores.into_iter().flatten().collect::<Vec<HeldOut>>(),
         Err(Error::Interrupted) => return Err(Error::Interrupted),
-        // Rows that all depend on one of them, for example: the others have no variance.
+        // For example if all variance is due to a single row: the others have none.
         Err(why) => {
             model.note(format!("a false-alarm rate of {rate} asked for, rows cannot be held out ({why}): {IN_SAMPLE}"));
             return Ok(());
@@ -79,7 +82,7 @@ pub(crate) fn calibrate(
     let scores: Vec<f64> = scores.into_iter().map(|held| held.score).collect();
     let weights = sample_weight::select(table.rows.weights(), &rows);
     let independent = if folds.in_time_order { effective(&scores) } else { scores.len() as f64 };
-    // Copies of a row are one row held out: what weights add is that some count more than others.
+    // Copies of a row are held out together, so only the inequality of the weights matters.
     let shrunk = weights.as_ref().map_or(1.0, |weights| sample_weight::effective(weights) / rows.len() as f64);
     let independent = (independent * shrunk).max(1.0);
     let calibration = Calibration {
@@ -101,10 +104,10 @@ pub(crate) fn calibrate(
     Ok(())
 }
 
-/// What happens where rows cannot be held out.
+/// The consequence if rows cannot be held out.
 const IN_SAMPLE: &str = "the threshold is a quantile of the training scores, and fresh rows exceed it more often";
 
-/// What the user should know of the rows behind a threshold.
+/// Returns what the user should know about the rows that a threshold is based on.
 fn notes(calibration: &Calibration, rows: usize, rate: f64, order: RowOrder) -> Vec<String> {
     let mut notes = Vec::new();
     let worth = calibration.effective.round();
@@ -124,24 +127,24 @@ fn notes(calibration: &Calibration, rows: usize, rate: f64, order: RowOrder) -> 
     notes
 }
 
-/// The size that models of folds have: that of the whole table's, which no fold needs to search for.
+/// Returns the target of the models of folds: the size of the whole table's model, so that no fold searches for it.
 fn same_size(fit: &Fit, model: &Model) -> Result<Option<Target>> {
     let entry = method::entry(&fit.method)?;
     let own = entry.capabilities.keeps_all_rows || entry.fixes_size(&fit.method);
     Ok((!own).then(|| Target::Support(model.parts().report.chosen.max(1))))
 }
 
-/// What a model that has not seen a row says of it.
-struct Held {
+/// A row's score and statistics by a model that has not seen it.
+struct HeldOut {
     row: usize,
     score: f64,
     statistics: Option<Statistics>,
 }
 
-/// Which rows are scored together.
+/// The folds: which rows are scored together.
 struct Folds {
     in_time_order: bool,
-    /// Row numbers, increasing in each.
+    /// Row numbers of each fold, increasing.
     scored: Vec<Vec<usize>>,
 }
 
@@ -149,17 +152,17 @@ impl Folds {
     fn new(rows: &dyn Rows, order: RowOrder, seed: u64) -> Result<Folds> {
         let n = rows.n();
         let in_time_order = match order {
-            RowOrder::Auto => follow_each_other(rows)?,
+            RowOrder::Auto => look_time_ordered(rows)?,
             RowOrder::Time => true,
             RowOrder::Any => false,
         };
         let mut random = Random::new(seed, Stream::HeldOutRows);
-        let mut scored = random.sample(n, SCORED);
+        let mut scored = random.sample(n, MAX_SCORED);
         let count = if in_time_order {
             FOLDS_IN_TIME
         } else {
             random.shuffle(&mut scored);
-            if n <= FEW { FOLDS_OF_FEW } else { FOLDS }
+            if n <= SMALL_TABLE { FOLDS_OF_SMALL } else { FOLDS }
         };
         let count = count.min(n);
         let fold = |k: usize| {
@@ -170,10 +173,10 @@ impl Folds {
         Ok(Folds { in_time_order, scored: (0..count).map(fold).collect() })
     }
 
-    /// The rows that the model of fold k is fitted to: all others, or a sample of them.
+    /// Returns the rows that the model of fold k is fitted to: all others, or a sample of them.
     fn fitted(&self, k: usize, n: usize, seed: u64) -> Vec<usize> {
         let scored = &self.scored[k];
-        let mut rows = Random::new(seed, Stream::FittedRows).sample(n, FITTED);
+        let mut rows = Random::new(seed, Stream::FittedRows).sample(n, MAX_FITTED);
         if self.in_time_order {
             let gap = ((GAP * n as f64) as usize).max(1);
             let apart = scored[0].saturating_sub(gap)..(scored[scored.len() - 1] + 1).saturating_add(gap);
@@ -184,11 +187,11 @@ impl Folds {
         rows
     }
 
-    /// The rows of fold k, each with its score by a model of the others.
-    fn scores(&self, k: usize, fit: &Fit, table: &Prepared, watch: &dyn Watch) -> Result<Vec<Held>> {
+    /// Returns the rows of fold k with their scores by a model of the others.
+    fn scores(&self, k: usize, fit: &Fit, table: &Prepared, watch: &dyn Watch) -> Result<Vec<HeldOut>> {
         check(watch, STAGE, 0.0)?;
         let rows = self.fitted(k, table.rows.n(), fit.seed);
-        // A fold may have fewer rows than points are asked for.
+        // The other folds may have fewer rows than the points requested.
         let fit = Fit { target: fit.target.map(|target| target.at_most(rows.len())), ..fit.clone() };
         let others = table.rows.raw().gather(&rows)?;
         let labels = table.labels.map(|labels| labels.select(&rows));
@@ -198,9 +201,9 @@ impl Folds {
         let model = plan.run_unjudged(&others, watch)?;
         let scored = table.rows.raw().gather(&self.scored[k])?;
         let scores = model.score(&scored, Precision::Double)?;
-        // Components that a paper has found are correlated, and have none.
+        // Methods that keep their own components have correlated ones, for which these statistics are not defined.
         let statistics = model.statistics(&scored).ok();
-        let held = |(i, (&row, score)): (usize, (&usize, f64))| Held {
+        let held = |(i, (&row, score)): (usize, (&usize, f64))| HeldOut {
             row,
             score,
             statistics: statistics.as_ref().map(|statistics| statistics[i]),
@@ -209,26 +212,27 @@ impl Folds {
     }
 }
 
-/// Part k of `count` of n rows.
+/// Returns part k of n rows split into `count` parts.
 fn stretch(k: usize, count: usize, n: usize) -> Range<usize> {
     k * n / count..(k + 1) * n / count
 }
 
-/// Rows whose neighbours are looked at.
-const LOOKED_AT: usize = 4000;
-/// A neighbour that is not near.
+/// Maximum number of rows whose neighbours are compared.
+const COMPARED_ROWS: usize = 4000;
+/// Distance in rows to the farther neighbour.
 const FARTHER: usize = 20;
-/// Neighbours are alike where the next row is nearer than that one so often: one half, and so many standard deviations.
+/// Rows are in time order if the next row is closer than the farther one this many standard deviations more often than
+/// half of the time.
 const DEVIATIONS: f64 = 5.0;
 
-/// Whether rows are more like the next row than like one a little farther on: then their order is that of time. Tables
-/// that are sorted by class do not pass: within a class, both are as near.
-fn follow_each_other(rows: &dyn Rows) -> Result<bool> {
+/// Returns whether rows are more like the next row than like one a little farther on, which indicates time order.
+/// Tables that are sorted by class do not qualify: within a class, both neighbours are equally close.
+fn look_time_ordered(rows: &dyn Rows) -> Result<bool> {
     let n = rows.n();
     if n < 3 * FARTHER {
         return Ok(false);
     }
-    let (last, count) = (n - FARTHER, LOOKED_AT.min(n - FARTHER));
+    let (last, count) = (n - FARTHER, COMPARED_ROWS.min(n - FARTHER));
     let triples: Vec<usize> = (0..count).map(|i| i * last / count).flat_map(|i| [i, i + 1, i + FARTHER]).collect();
     let triples = rows.gather(&triples)?;
     let distance =
@@ -242,8 +246,8 @@ fn follow_each_other(rows: &dyn Rows) -> Result<bool> {
     Ok(nearer > 0.5 * (count as f64 + DEVIATIONS * (count as f64).sqrt()))
 }
 
-/// How many independent scores these are worth, in the order of their rows: `n / (1 + 2 Σ_l ρ_l)`, up to the first lag
-/// without correlation.
+/// Returns the effective sample size of scores in the order of their rows: `n / (1 + 2 Σ_l ρ_l)`, summed up to the
+/// first lag without correlation.
 fn effective(scores: &[f64]) -> f64 {
     let n = scores.len();
     let ranks = ranks(scores);
@@ -256,13 +260,13 @@ fn effective(scores: &[f64]) -> f64 {
     (n as f64 / (1.0 + 2.0 * sum)).max(1.0)
 }
 
-/// Autocorrelations up to this are noise.
+/// Autocorrelations up to this are considered noise.
 const UNCORRELATED: f64 = 0.05;
 
-/// The stage that a watch is told of.
+/// The stage reported to the watch.
 const STAGE: &str = "held-out scores";
 
-/// Shows the fits of folds as one stage.
+/// Reports the fits of all folds as one stage.
 struct Stage<'a> {
     watch: &'a dyn Watch,
     done: f64,
@@ -280,8 +284,8 @@ mod tests {
     use crate::spec::Spec;
     use crate::{Points, format, toys};
 
-    /// Rows of which each is ρ times the one before, and noise.
-    fn following(n: usize, d: usize, rho: f64, seed: u64) -> Points<'static> {
+    /// Returns a first-order autoregressive series: each row is ρ times the previous one plus noise.
+    fn autoregressive(n: usize, d: usize, rho: f64, seed: u64) -> Points<'static> {
         let noise = toys::normal(n, d, seed);
         let mut values = noise.values().to_vec();
         (d..n * d).for_each(|i| values[i] += rho * values[i - d]);
@@ -289,30 +293,30 @@ mod tests {
     }
 
     #[test]
-    fn order_is_noticed_where_it_means_time() {
+    fn time_order_is_detected() {
         for seed in 0..20 {
-            assert!(!follow_each_other(&toys::normal(100, 3, seed)).unwrap(), "{seed}");
-            assert!(follow_each_other(&following(200, 3, 0.8, seed)).unwrap(), "{seed}");
+            assert!(!look_time_ordered(&toys::normal(100, 3, seed)).unwrap(), "{seed}");
+            assert!(look_time_ordered(&autoregressive(200, 3, 0.8, seed)).unwrap(), "{seed}");
             // Two classes, one after the other.
             let mut sorted = toys::normal(400, 3, seed).values().to_vec();
             sorted[600..].iter_mut().for_each(|v| *v += 10.0);
-            assert!(!follow_each_other(&Points::new(3, sorted).unwrap()).unwrap(), "{seed}");
+            assert!(!look_time_ordered(&Points::new(3, sorted).unwrap()).unwrap(), "{seed}");
         }
-        assert!(!follow_each_other(&Points::new(1, vec![1.0; 200]).unwrap()).unwrap());
+        assert!(!look_time_ordered(&Points::new(1, vec![1.0; 200]).unwrap()).unwrap());
     }
 
     #[test]
-    fn dependent_scores_are_worth_fewer() {
+    fn effective_sample_size_of_correlated_scores() {
         // (1 − ρ) / (1 + ρ) of 20,000.
         for (rho, expected) in [(0.0, 20_000.0), (0.5, 6667.0), (0.9, 1053.0)] {
-            let found = effective(following(20_000, 1, rho, 1).values());
+            let found = effective(autoregressive(20_000, 1, rho, 1).values());
             assert!((0.8..1.2).contains(&(found / expected)), "{rho}: {found}");
         }
         assert_eq!(effective(&[1.0; 50]), 50.0);
     }
 
     #[test]
-    fn folds_hold_every_row_once_and_keep_their_distance() {
+    fn folds_cover_every_row_once_and_keep_their_gap() {
         let rows = toys::normal(300, 2, 0);
         for order in [RowOrder::Time, RowOrder::Any] {
             let folds = Folds::new(&rows, order, 5).unwrap();
@@ -335,7 +339,7 @@ mod tests {
     }
 
     #[test]
-    fn false_alarms_are_as_frequent_as_asked_for() {
+    fn false_alarm_rate_is_the_requested_one() {
         let fresh = toys::normal(2000, 3, 1000);
         for name in ["expansion", "greedy", "landmarks", "exact", "l21"] {
             let share = |fit: &Fit, seed: u64| {
@@ -353,7 +357,7 @@ mod tests {
 
     #[test]
     fn calibrated_models_have_the_same_bits_on_any_number_of_threads_and_in_files() {
-        let points = following(150, 3, 0.9, 2);
+        let points = autoregressive(150, 3, 0.9, 2);
         for (method, rate) in [("greedy", 0.1), ("expansion", 0.001)] {
             let bytes = |threads: usize| {
                 let pool = rayon::ThreadPoolBuilder::new().num_threads(threads).build().unwrap();
@@ -383,7 +387,7 @@ mod tests {
     }
 
     #[test]
-    fn whoever_waits_may_end_it() {
+    fn calibration_can_be_interrupted() {
         struct Until;
         impl Watch for Until {
             fn at(&self, stage: &str, _: f64) -> bool {

@@ -1,10 +1,10 @@
-//! Columns: their names, and the scaling that new data get as the training data did.
+//! Columns: their names, and the scaling that is learned from the training data and applied to new data.
 //!
 //! ```text
 //! standard   (x − mean) / standard deviation        minmax   (x − min) / (max − min)        none   x
 //! ```
 //!
-//! Columns know their training range too: rows far outside it were probably scaled in another way.
+//! Columns also store their training range: rows far outside it were probably scaled differently.
 
 mod range;
 
@@ -29,7 +29,7 @@ use crate::watch::Watch;
 pub(crate) use range::{EXTENT, extent};
 pub use range::{FarOutside, Ranges};
 
-/// How columns are scaled before the kernel sees them.
+/// The scaling of columns before the kernel is applied.
 ///
 /// ```
 /// use skpca::Scaling;
@@ -44,10 +44,9 @@ pub enum Scaling {
     Standard,
     /// From 0 to 1.
     Minmax,
-    /// As they are.
+    /// No scaling.
     None,
-    /// By a scaler that was outside the model and is now in it: [`Model::with_scaler`](crate::Model::with_scaler). No
-    /// fit can ask for it.
+    /// A scaler absorbed by [`Model::with_scaler`](crate::Model::with_scaler); not available for fits.
     Given,
 }
 
@@ -55,16 +54,16 @@ pub enum Scaling {
 const GIVEN: &str = "given";
 
 impl Scaling {
-    /// Every choice of a fit, with its name.
+    /// All variants available for fits, with their names.
     pub const ALL: &'static [(&'static str, Scaling)] =
         &[("standard", Scaling::Standard), ("minmax", Scaling::Minmax), ("none", Scaling::None)];
 
-    /// The name users give.
+    /// Returns the name that users write.
     pub fn name(self) -> &'static str {
         Scaling::ALL.iter().find(|(_, s)| *s == self).map_or(GIVEN, |(name, _)| name)
     }
 
-    /// The scaling of a model's columns, which may have been given.
+    /// Parses the scaling of a model's columns, which may be [`Scaling::Given`].
     pub(crate) fn of_columns(name: &str) -> Result<Scaling> {
         if name == GIVEN { Ok(Scaling::Given) } else { name.parse() }
     }
@@ -94,42 +93,42 @@ impl FromStr for Scaling {
 /// ```
 #[derive(Clone, Debug, PartialEq)]
 pub struct Columns {
-    /// Names, where the data had any.
+    /// Column names, if the data had any.
     pub names: Option<Vec<String>>,
-    /// The rule the numbers came from.
+    /// The rule from which shift and scale were computed.
     pub scaling: Scaling,
-    /// Subtracted from each column …
+    /// The number subtracted from each column.
     pub shift: Vec<f64>,
-    /// … which is then divided by this.
+    /// The number that each column is divided by after the shift.
     pub scale: Vec<f64>,
-    /// Columns that tables may have beside these: the label and what was dropped.
+    /// Names of additional columns that tables may have: the label and dropped columns.
     pub ignored: Vec<String>,
-    /// The range of the training rows, before scaling; files of older versions do not know.
+    /// The range of the training rows before scaling; absent in files of older versions.
     pub ranges: Option<Ranges>,
-    /// How they are made of the columns of a table, where they are not those themselves.
+    /// How the columns are made from those of a table, if they are not the same.
     pub intake: Option<Intake>,
 }
 
-/// Rows as the kernel sees them, scaled a block at a time when they are read.
+/// Rows that are scaled block by block as they are read.
 pub(crate) struct Scaled<'a> {
     rows: UncheckedRows<'a>,
     columns: &'a Columns,
 }
 
-/// The rows of a table as the kernel sees them: small tables are scaled once, blocks of large ones when they are read,
-/// so that there is no second copy. The columns were fitted to these rows, which are therefore finite when scaled.
+/// The scaled rows of a table: small tables are scaled once, large ones block by block as they are read, which saves a
+/// second copy. The columns were fitted to these rows, which are therefore finite when scaled.
 pub(crate) struct Table<'a> {
     raw: Raw<'a>,
     columns: Columns,
-    /// All of them, of a table that lies in memory, once somebody needs them.
+    /// All scaled rows of a table in memory, computed on first use.
     scaled: OnceLock<Points<'a>>,
 }
 
-/// Numbers up to which a table is scaled as a whole.
+/// Maximum number of values of a table that is scaled as a whole.
 const SMALL: usize = 1_000_000;
 
 impl<'a> Table<'a> {
-    /// Of the rows that `columns` were fitted to.
+    /// Creates the table of the rows that `columns` were fitted to.
     pub(crate) fn new(raw: Raw<'a>, columns: Columns) -> Table<'a> {
         let table = Table { raw, columns, scaled: OnceLock::new() };
         if Table::is_small(raw.n(), raw.d()) {
@@ -138,12 +137,12 @@ impl<'a> Table<'a> {
         table
     }
 
-    /// Whether a copy of n rows of d columns costs next to nothing.
+    /// Returns whether a copy of n rows of d columns is cheap.
     pub(crate) fn is_small(n: usize, d: usize) -> bool {
         n.saturating_mul(d) <= SMALL
     }
 
-    /// As they came.
+    /// Returns the unscaled rows.
     pub(crate) fn raw(&self) -> &Raw<'a> {
         &self.raw
     }
@@ -217,7 +216,7 @@ impl Columns {
         Columns::of(points, names, scaling, &())
     }
 
-    /// The same of rows that may be elsewhere.
+    /// Like [`Columns::fit`], for rows that need not be in memory.
     pub(crate) fn of(
         rows: &dyn Rows,
         names: Option<Vec<String>>,
@@ -239,7 +238,7 @@ impl Columns {
             Scaling::Standard => standard(rows, &ranges, watch)?,
             Scaling::Given => return Err(Error::parameter("scaling", GIVEN, "standard, minmax or none")),
         };
-        // Scaling is monotone: where the ends of a column are finite, so is what lies between them.
+        // Scaling is monotone: if both ends of a column's range stay finite, so do all values between them.
         let sound = |k: usize| [ranges.low[k], ranges.high[k]].iter().all(|v| ((v - shift[k]) / scale[k]).is_finite());
         match (0..d).find(|&k| !(scale[k].is_finite() && sound(k))) {
             Some(column) => Err(Error::Numerical { why: format!("the range of column {column} (from 0) overflows") }),
@@ -249,8 +248,8 @@ impl Columns {
         }
     }
 
-    /// The columns of the table before a scaler, `x ↦ (x − shift) / scale`, and by which rule that came about, if by
-    /// one.
+    /// Returns the columns with a preceding scaler, `x ↦ (x − shift) / scale`, absorbed; `rule` is the equivalent
+    /// scaling rule, if there is one.
     pub(crate) fn after_scaler(&self, shift: &[f64], scale: &[f64], rule: Option<Scaling>) -> Result<Columns> {
         let d = self.d();
         if shift.len() != d || scale.len() != d {
@@ -262,18 +261,18 @@ impl Columns {
         if let Some(k) = (0..d).find(|k| !sound(k)) {
             return Err(Error::parameter("scale", scale[k], "positive numbers that do not overflow"));
         }
-        // What standardises, or maps to 0 to 1, does so after any scaler.
+        // Standard and min-max scaling give the same result after any scaler.
         let scaling = if self.scaling == Scaling::None { rule.unwrap_or(Scaling::Given) } else { self.scaling };
         let ranges = self.ranges.as_ref().map(|ranges| ranges.unscaled(shift, scale));
         Ok(Columns { scaling, shift: shifts, scale: scales, ranges, ..self.clone() })
     }
 
-    /// Number of columns.
+    /// Returns the number of columns.
     pub fn d(&self) -> usize {
         self.shift.len()
     }
 
-    /// The points as the kernel sees them.
+    /// Returns the scaled points; a value that overflows is an error.
     pub fn apply<'a>(&self, points: &'a Points) -> Result<Points<'a>> {
         if points.d() != self.d() {
             return Err(Error::Width { found: points.d(), expected: self.d() });
@@ -288,7 +287,7 @@ impl Columns {
         }
     }
 
-    /// The points scaled, finite or not.
+    /// Returns the scaled points without a check that they are finite.
     fn scale_all<'a>(&self, points: &'a Points) -> Points<'a> {
         if self.scaling == Scaling::None {
             return points.slice(0..points.n());
@@ -304,7 +303,7 @@ impl Columns {
         Points::finite(self.d(), values)
     }
 
-    /// The same of rows that are read a block at a time.
+    /// Returns rows that are scaled block by block as they are read.
     pub(crate) fn scaled<'a>(&'a self, rows: UncheckedRows<'a>) -> Result<Scaled<'a>> {
         if rows.d() == self.d() {
             Ok(Scaled { rows, columns: self })
@@ -313,7 +312,7 @@ impl Columns {
         }
     }
 
-    /// Whole rows, scaled.
+    /// Scales whole rows into `out`.
     fn scale<T: Copy + Into<f64>>(&self, rows: &[T], out: &mut [f64]) {
         let d = self.d();
         for (row, out) in rows.chunks_exact(d).zip(out.chunks_exact_mut(d)) {
@@ -323,7 +322,7 @@ impl Columns {
         }
     }
 
-    /// The same where they lie.
+    /// Scales whole rows in place.
     fn scale_in_place(&self, rows: &mut [f64]) {
         for row in rows.chunks_exact_mut(self.d()) {
             for ((value, shift), scale) in row.iter_mut().zip(&self.shift).zip(&self.scale) {
@@ -332,7 +331,8 @@ impl Columns {
         }
     }
 
-    /// The order in which columns of a table named `names` are to be taken; refuses missing and unknown names.
+    /// Returns for each of the model's columns its index among `names`, those of a table; rejects missing and unknown
+    /// names.
     pub fn order(&self, names: &[String]) -> Result<Vec<usize>> {
         let Some(own) = &self.names else {
             return if names.len() == self.d() {
@@ -351,7 +351,7 @@ impl Columns {
 }
 
 impl Scaled<'_> {
-    /// The complaint about the first row that is not finite, as it is or scaled.
+    /// Returns the error for the first row that is not finite, unscaled or scaled.
     pub(crate) fn fault(&self) -> Option<Error> {
         self.rows.not_finite().or_else(|| {
             let mut room = Vec::new();
@@ -398,8 +398,8 @@ impl QueryRows for Scaled<'_> {
     }
 }
 
-/// Mean and (population) standard deviation, computed on values divided by the largest, so that squares of
-/// huge or tiny numbers neither overflow nor vanish.
+/// Returns mean and (population) standard deviation, computed on values divided by the largest, so that squares of huge
+/// or tiny numbers neither overflow nor underflow.
 fn standard(rows: &dyn Rows, ranges: &Ranges, watch: (&dyn Watch, &str)) -> Result<(Vec<f64>, Vec<f64>)> {
     let (weights, weight) = (rows.weights(), rows.weight());
     let unit: Vec<f64> =
@@ -414,24 +414,24 @@ fn standard(rows: &dyn Rows, ranges: &Ranges, watch: (&dyn Watch, &str)) -> Resu
     let shift = mean.iter().zip(&unit).map(|(m, u)| m * u).collect();
     let scale = (0..rows.d()).map(|k| {
         let deviation = variance[k].sqrt();
-        // A deviation within rounding of the values is that of a constant column.
+        // A column whose deviation is within rounding error of its values counts as constant.
         if deviation <= 4.0 * f64::EPSILON { 1.0 } else { deviation * unit[k] }
     });
     Ok((shift, scale.collect()))
 }
 
-/// What the pass is called where it travels.
+/// The name of the pass when it is sent to another machine.
 pub(crate) const COLUMN_POWERS: &str = "column powers";
 
-/// Means or deviations of columns, on another machine.
+/// Restores the pass for means or deviations of columns on another machine.
 pub(crate) fn column_powers(mut parcel: Parcel) -> Result<Box<dyn Errand>> {
     let unit = parcel.take(parcel.count("d")?)?;
     let mean = (!parcel.numbers.is_empty()).then(|| parcel.take(unit.len())).transpose()?;
     Ok(Box::new(Powers { unit, mean, weights: None }))
 }
 
-/// `Σ w v / unit` of each column, or with a mean `Σ w (v / unit − mean)²`. Weights are of rows in memory: they never
-/// travel.
+/// The sum `Σ w v / unit` of each column, or with a mean `Σ w (v / unit − mean)²`. Weights are only used for rows in
+/// memory, so they are never sent.
 struct Powers<'a> {
     unit: Vec<f64>,
     mean: Option<Vec<f64>>,
@@ -476,7 +476,7 @@ impl Pass for Powers<'_> {
     }
 }
 
-/// A column without extent is shifted but not stretched.
+/// Returns 1 for an extent of 0: constant columns are shifted but not scaled.
 fn or_one(extent: f64) -> f64 {
     if extent == 0.0 { 1.0 } else { extent }
 }
@@ -492,7 +492,7 @@ mod tests {
     }
 
     #[test]
-    fn scales_by_hand_and_at_any_magnitude() {
+    fn scaling_is_correct_at_any_magnitude() {
         assert_eq!(scaled(vec![1.0, 3.0], Scaling::Standard), [-1.0, 1.0]);
         assert_eq!(scaled(vec![1.0, 3.0, 5.0], Scaling::Minmax), [0.0, 0.5, 1.0]);
         assert_eq!(scaled(vec![1.0, 3.0], Scaling::None), [1.0, 3.0]);

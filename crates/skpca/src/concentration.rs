@@ -1,15 +1,15 @@
-//! Which rows do not belong to the others? Concentration steps (Rousseeuw & Van Driessen 1999), cross-fitted.
+//! Outliers among the training rows, found by cross-fitted concentration steps (Rousseeuw & Van Driessen 1999).
 //!
 //! ```text
 //! start:        the half of the rows that is nearest to φ̄
 //! concentrate:  fit to them, score every row by a model that has not seen it, take those with the lowest scores:
 //!               half of the rows, twice, then three quarters, twice
-//! set aside:    what scores above exp(c + 2 (c − a)), a and c the quartiles of all log scores (Tukey's fence)
+//! set aside:    rows that score above exp(c + 2 (c − a)), a and c the quartiles of all log scores (Tukey's fence)
 //! ```
 //!
-//! A model of many components is nearer to the rows it was fitted to than to others, whatever they are: rows scored by
-//! models that have seen them would stay where they are. So there are folds. Up to a quarter of the rows do not move
-//! the limit at all; of clean rows hardly one in a hundred exceeds it.
+//! A model with many components is close to all rows it was fitted to, outliers included: if models scored their own
+//! training rows, the same rows would be selected again and again. Hence the folds. Up to a quarter of the rows cannot
+//! move the limit at all, and fewer than about one in a hundred clean rows exceeds it.
 
 use rayon::prelude::*;
 
@@ -23,30 +23,30 @@ use crate::rows::Rows;
 use crate::sample_weight;
 use crate::watch::{Watch, check};
 
-/// Rows that concentration looks at; the others are judged by what became of them.
-const SAMPLED: usize = 5000;
-/// Rows whose mean is φ̄ to begin with.
-const MEAN: usize = 500;
-/// Models that score each other's rows.
+/// Maximum number of rows in the concentration steps; the others are scored by a model of the rows kept.
+const MAX_SAMPLED: usize = 5000;
+/// Maximum number of rows that the initial φ̄ is the mean of.
+const MEAN_ROWS: usize = 500;
+/// Number of folds.
 const FOLDS: usize = 3;
-/// Shares of the rows that are fitted, step by step.
+/// Share of the rows that is fitted in each step.
 const SHARES: [f64; 4] = [0.5, 0.5, 0.75, 0.75];
-/// Quartile ranges above the upper quartile of the log scores.
-const BEYOND: f64 = 2.0;
-/// Fewer rows have no majority worth the name.
-const LEAST: usize = 20;
+/// Width of Tukey's fence in interquartile ranges above the upper quartile of the log scores.
+const FENCE: f64 = 2.0;
+/// Minimum number of rows; with fewer, none are set aside.
+const MIN_ROWS: usize = 20;
 
-/// The stage that a watch is told of.
+/// The stage reported to the watch.
 const STAGE: &str = "concentration";
 
-/// Numbers of the rows that belong together, and of those that do not.
+/// Returns the numbers of the rows that belong together, and of the outliers.
 pub(crate) fn split(fit: &Fit, data: Data, watch: &dyn Watch) -> Result<(Vec<usize>, Vec<usize>)> {
     let n = data.source.n();
-    if n < LEAST {
+    if n < MIN_ROWS {
         return Ok(((0..n).collect(), Vec::new()));
     }
     let mut random = Random::new(fit.seed, Stream::Concentration);
-    let mut sample = random.sample(n, SAMPLED);
+    let mut sample = random.sample(n, MAX_SAMPLED);
     random.shuffle(&mut sample);
     let mut scores = distances_to_mean(fit, data, &sample, watch)?;
     let folded = Folded { fit, data, sample: &sample, watch };
@@ -64,12 +64,12 @@ pub(crate) fn split(fit: &Fit, data: Data, watch: &dyn Watch) -> Result<(Vec<usi
     Ok((kept, aside))
 }
 
-/// `k(x, x) − 2 φ̄ᵀφ(x)` of the rows with these numbers, φ̄ that of some of them: their squared distance from it, less
-/// a constant.
+/// Returns `k(x, x) − 2 φ̄ᵀφ(x)` for the rows of the sample, which is their squared distance from φ̄ up to a constant,
+/// with φ̄ the mean of some of them.
 fn distances_to_mean(fit: &Fit, data: Data, sample: &[usize], watch: &dyn Watch) -> Result<Vec<f64>> {
     let (_, table) = Plan::with_table(fit, data, None, watch)?;
-    // They are in a random order.
-    let some = &sample[..MEAN.min(sample.len())];
+    // The sample is in random order.
+    let some = &sample[..MEAN_ROWS.min(sample.len())];
     let weights = sample_weight::select(data.weights, some);
     let total = sample_weight::total(weights.as_deref(), some.len());
     let basis = Basis::new(table.base_kernel().clone(), table.rows.gather(some)?);
@@ -81,7 +81,7 @@ fn distances_to_mean(fit: &Fit, data: Data, sample: &[usize], watch: &dyn Watch)
     Ok(rows.rows().zip(along).map(distance).collect())
 }
 
-/// Fits to rows of a sample, in a random order, that leave a fold out.
+/// Cross-fitting on a sample of rows in random order.
 struct Folded<'a> {
     fit: &'a Fit,
     data: Data<'a>,
@@ -90,7 +90,7 @@ struct Folded<'a> {
 }
 
 impl Folded<'_> {
-    /// The score of every row of the sample, by a model of those at these `places` that are in other folds.
+    /// Scores every row of the sample by a model of those rows at `places` that are in other folds.
     fn scores(&self, places: &[usize]) -> Result<Vec<f64>> {
         let n = self.sample.len();
         let fold = |k: usize| {
@@ -113,14 +113,14 @@ impl Folded<'_> {
         plan.run_unjudged(&table, self.watch)
     }
 
-    /// Those rows outside of the sample that a model of the rows `kept` leaves below the limit.
+    /// Returns the rows outside of the sample whose scores by a model of the rows `kept` are within the limit.
     fn others(&self, kept: &[usize], n: usize, limit: f64) -> Result<Vec<usize>> {
         let mut sample = self.sample.to_vec();
         sample.sort_unstable();
         let rows: Vec<usize> = (0..n).filter(|row| sample.binary_search(row).is_err()).collect();
         let model = self.model(kept)?;
         let mut belong = Vec::with_capacity(rows.len());
-        for some in rows.chunks(SAMPLED) {
+        for some in rows.chunks(MAX_SAMPLED) {
             let scores = model.score(&self.data.gather(some)?, Precision::Double)?;
             belong.extend(some.iter().zip(scores).filter(|(_, score)| *score <= limit).map(|(row, _)| *row));
         }
@@ -128,7 +128,7 @@ impl Folded<'_> {
     }
 }
 
-/// The places of the `count` lowest scores, increasing; of equal ones the first.
+/// Returns the indices of the `count` lowest scores, increasing; ties go to the first.
 fn lowest(scores: &[f64], count: usize) -> Vec<usize> {
     let mut order: Vec<usize> = (0..scores.len()).collect();
     order.sort_unstable_by(|&i, &j| scores[i].total_cmp(&scores[j]).then(i.cmp(&j)));
@@ -137,14 +137,14 @@ fn lowest(scores: &[f64], count: usize) -> Vec<usize> {
     order
 }
 
-/// What hardly any row that belongs to the others scores.
+/// Returns Tukey's fence of the log scores, as a score.
 fn limit(scores: &[f64]) -> f64 {
     let mut sorted = scores.to_vec();
     sorted.sort_unstable_by(f64::total_cmp);
     let n = sorted.len();
     let log = |share: f64| sorted[(share * (n - 1) as f64) as usize].max(f64::MIN_POSITIVE).ln();
     let (a, c) = (log(0.25), log(0.75));
-    (c + BEYOND * (c - a)).exp()
+    (c + FENCE * (c - a)).exp()
 }
 
 #[cfg(test)]
@@ -158,7 +158,7 @@ mod tests {
         Fit { robust: true, ..Fit::detector() }
     }
 
-    /// Normal rows, every tenth replaced by noise of ten deviations.
+    /// Returns normal rows, clean and with every tenth replaced by noise of ten standard deviations.
     fn contaminated(n: usize, d: usize, seed: u64) -> (Points<'static>, Points<'static>) {
         let clean = toys::normal(n, d, seed);
         let noise = toys::normal(n, d, seed + 1000);
@@ -168,7 +168,7 @@ mod tests {
     }
 
     #[test]
-    fn a_tenth_of_noise_leaves_the_ranking_of_clean_rows_alone() {
+    fn ten_percent_of_noise_does_not_change_the_ranking_of_clean_rows() {
         for (n, d) in [(500, 3), (400, 8)] {
             let (clean, dirty) = contaminated(n, d, 1);
             let kept: Vec<usize> = (0..n).filter(|i| !i.is_multiple_of(10)).collect();

@@ -1,20 +1,20 @@
-//! Which factor f of a conformal kernel separates the classes best (Li & Gao 2011, after Xiong, Swamy & Ahmad 2005).
+//! Learns the factor f of a conformal kernel that separates the classes best (Li & Gao 2011, after Xiong, Swamy & Ahmad
+//! 2005).
 //!
 //! ```text
 //! k′ = f f k,   f = E ξ,   E = [1, exp(−δ‖x_i − v_n‖²)],   v_n: the support that the method chooses under k
 //! J(ξ) = ξᵀEᵀB₀Eξ / ξᵀEᵀW₀Eξ      B₀ = blkdiag(K_cc / n_c) − K / n,   W₀ = diag K − blkdiag(K_cc / n_c)
 //! ```
 //!
-//! J is the ratio of the scatter between classes to that within them, in the feature space of k′. Three ways to its
-//! largest value:
+//! J is the ratio of between-class to within-class scatter in the feature space of k′. There are three solvers:
 //!
 //! | solver | ξ |
 //! |---|---|
 //! | `exact` | the leading eigenvector of EᵀB₀E ξ = J (EᵀW₀E + ρ I) ξ; f may be negative |
-//! | `positive` | the same over b ≥ 0 and b₀ ≥ Σ b_n / 10: f is positive everywhere. Each round solves a quadratic that touches J from below |
-//! | `iteration` | the paper's (32): gradient steps from f = 1, of a length that falls to zero |
+//! | `positive` | the same subject to b ≥ 0 and b₀ ≥ Σ b_n / 10, so that f is positive everywhere. Each round solves a quadratic that touches J from below |
+//! | `iteration` | (32) of the paper: gradient steps from f = 1, with a step size that decreases to zero |
 //!
-//! f is scaled to mean square 1 over the rows. Nothing n × n: at most [`LEARNING_ROWS`] rows are looked at.
+//! f is scaled to mean square 1 over the rows. No n × n matrix is stored: at most [`LEARNING_ROWS`] rows are used.
 
 use std::sync::Arc;
 
@@ -36,19 +36,20 @@ use crate::spec::{Fields, Spec};
 use crate::watch::{Watch, check};
 use skpca_simd::Instructions;
 
-/// Rows that f is learned from: all up to this many, a uniform sample above.
+/// Maximum number of rows that f is learned from; larger tables are sampled uniformly.
 const LEARNING_ROWS: usize = 4000;
-/// Bumps of f at most: a support of more points lends a sample of them.
-const VECTORS: usize = 500;
-/// Scatter below this share of all is rounding.
+/// Maximum number of centres v_n of f; a larger support is sampled.
+const MAX_CENTRES: usize = 500;
+/// Scatter below this share of the total is due to rounding.
 const ROUNDING: f64 = 1e-12;
-/// b₀ of a positive f is at least this share of the sum of the other b: f varies by no more than one over it, and one.
-const LEAST: f64 = 0.1;
-/// Rounds of `positive` at most, and the rise of J below which it has arrived.
-const ROUNDS: usize = 500;
-const RISE: f64 = 1e-9;
+/// b₀ of a positive f is at least this share of the sum of the other b, which bounds max f / min f by 1 + 1 / this.
+const MIN_CONSTANT: f64 = 0.1;
+/// Maximum number of rounds of `positive`.
+const MAX_ROUNDS: usize = 500;
+/// Relative increase of J below which `positive` has converged.
+const MIN_INCREASE: f64 = 1e-9;
 
-/// How f is to be learned.
+/// Learns f with one of the solvers.
 pub(crate) struct Learner {
     base: Arc<dyn Kernel>,
     delta: f64,
@@ -62,7 +63,7 @@ enum Solver {
 }
 
 impl Learner {
-    /// What `spec` asks for, if it is a conformal kernel without an f.
+    /// Creates the learner of `spec` if that is a conformal kernel without an f.
     pub(crate) fn new(spec: &Spec, bandwidth: &Bandwidth) -> Result<Option<Learner>> {
         if !is_unlearned(spec) {
             return Ok(None);
@@ -79,17 +80,17 @@ impl Learner {
         Ok(Some(Learner { base, delta, solver }))
     }
 
-    /// The same with values by these instructions.
+    /// Returns the same learner with kernel values computed by these instructions.
     pub(crate) fn pinned(self, instructions: Instructions) -> Learner {
         Learner { base: pinned(self.base, instructions), ..self }
     }
 
-    /// The kernel that f will multiply.
+    /// Returns the base kernel.
     pub(crate) fn base(&self) -> &Arc<dyn Kernel> {
         &self.base
     }
 
-    /// The kernel with the f that separates the classes, its bumps at `support`; and what is to be said of it.
+    /// Returns the kernel with the f that separates the classes, its centres at `support`, and a note for the report.
     pub(crate) fn learn(
         &self,
         table: &dyn Rows,
@@ -100,7 +101,7 @@ impl Learner {
     ) -> Result<(Arc<dyn Kernel>, String)> {
         let rows = sample(labels, seed);
         let (x, labels) = (table.gather(&rows)?, labels.select(&rows));
-        let vectors = support.select(&Random::new(seed, Stream::ConformalVectors).sample(support.n(), VECTORS));
+        let vectors = support.select(&Random::new(seed, Stream::ConformalVectors).sample(support.n(), MAX_CENTRES));
         let bump = pinned(Arc::new(Rbf { gamma: self.delta }), self.base.instructions());
         let e = bumps(bump, &x, &vectors);
         check(watch, "scatter of the classes", 0.0)?;
@@ -127,8 +128,8 @@ impl Learner {
     }
 }
 
-/// Rows to learn from: a uniform sample, and two rows of every class that it would miss (where classes are not too
-/// many).
+/// Returns the rows to learn from: a uniform sample, plus up to two rows of every class it misses, unless there are too
+/// many classes.
 fn sample(labels: &Labels, seed: u64) -> Vec<usize> {
     let drawn = Random::new(seed, Stream::ConformalRows).sample(labels.n(), LEARNING_ROWS);
     if drawn.len() == labels.n() || labels.classes() > LEARNING_ROWS / 4 {
@@ -225,12 +226,13 @@ impl Fisher {
         Ok(xi.col_as_slice(0).to_vec())
     }
 
-    /// The numerator is convex: its tangent at ξ lies below it, and `max ξᵀBξ′ / J − ½ ξ′ᵀWξ′` over ξ′ ≥ 0 raises J.
+    /// Minorise–maximise: the numerator is convex, so its tangent at ξ lies below it, and maximising
+    /// `ξᵀBξ′ / J − ½ ξ′ᵀWξ′` over ξ′ ≥ 0 increases J.
     fn positive(&self, regularisation: f64, watch: &dyn Watch) -> Result<Vec<f64>> {
         let size = self.within.nrows();
-        // ξ = M η, η ≥ 0: b₀ is η₀ and a share of every other.
+        // ξ = M η, η ≥ 0: b₀ is η₀ plus a share of every other η.
         let m = Mat::from_fn(size, size, |i, j| match i {
-            0 if j > 0 => LEAST,
+            0 if j > 0 => MIN_CONSTANT,
             _ => f64::from(i == j),
         });
         let inside = |a: &Mat<f64>| m.transpose() * a * &m;
@@ -238,12 +240,12 @@ impl Fisher {
         let ratio = |eta: &[f64]| quadratic(&between, eta) / quadratic(&within, eta);
         let climb = |mut eta: Vec<f64>| -> Result<(f64, Vec<f64>)> {
             let mut best = ratio(&eta);
-            for round in 0..ROUNDS {
-                check(watch, "factor of the kernel", round as f64 / ROUNDS as f64)?;
+            for round in 0..MAX_ROUNDS {
+                check(watch, "factor of the kernel", round as f64 / MAX_ROUNDS as f64)?;
                 let slopes: Vec<f64> = times(&between, &eta).iter().map(|b| -b / best).collect();
                 let next = bounded(&within, &slopes, &vec![0.0; size]);
                 let risen = ratio(&next);
-                let rises = risen > (1.0 + RISE) * best;
+                let rises = risen > (1.0 + MIN_INCREASE) * best;
                 if !rises {
                     break;
                 }
@@ -251,13 +253,13 @@ impl Fisher {
             }
             Ok((best, eta))
         };
-        // There may be several summits: one from f = 1, one from all bumps alike.
+        // There may be several local maxima, so start both from f = 1 and from equal weights.
         let (one, other) = (climb(unit(size))?, climb(vec![1.0; size])?);
         let (best, eta) = if other.0 > one.0 { other } else { one };
         if best.is_finite() { Ok(times(&m.transpose().to_owned(), &eta)) } else { Err(no_scatter()) }
     }
 
-    /// (32) of the paper: along the gradient of J ((31) as printed lacks a factor 1 / J₂).
+    /// (32) of the paper: steps along the gradient of J ((31) as printed lacks a factor 1 / J₂).
     fn iteration(&self, rate: f64, steps: usize) -> Vec<f64> {
         let mut xi = unit(self.within.nrows());
         for step in 0..steps {
@@ -274,7 +276,7 @@ impl Fisher {
     }
 }
 
-/// `E_sᵀ K_ss E_s` over some rows s.
+/// Returns `E_sᵀ K_ss E_s` for some rows s.
 fn quadratic_form(kernel: &Arc<dyn Kernel>, x: &Points, rows: &[usize], e: MatRef<f64>) -> Mat<f64> {
     let size = e.ncols();
     let (x, e) = (x.select(rows), Mat::from_fn(rows.len(), size, |i, n| e[(rows[i], n)]));
@@ -312,7 +314,7 @@ mod tests {
     use crate::toys;
 
     #[test]
-    fn a_sample_has_every_class_and_no_row_twice() {
+    fn a_sample_has_every_class_and_distinct_rows() {
         // Rare classes at both ends and in between, two rows each.
         let class = |i: usize| if i % 1000 < 2 { 1 + i / 1000 } else { 0 };
         let labels = Labels::new((0..20_000).map(class)).unwrap();

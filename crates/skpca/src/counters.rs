@@ -1,8 +1,8 @@
-//! What tests count: how often methods and kernels are built, and how many numbers are looked at for NaN.
+//! Counters for tests: how often methods and kernels are built, and how many numbers are checked for NaN.
 
 use std::cell::Cell;
 
-/// Counted on one thread.
+/// The counts of one thread.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub(crate) struct Counts {
     pub methods: usize,
@@ -21,7 +21,7 @@ pub(crate) fn count(add: impl FnOnce(&mut Counts)) {
     COUNTS.set(counts);
 }
 
-/// What `work` gives on a pool of one thread, and what was counted meanwhile.
+/// Runs `work` on a pool of one thread and returns its result and the counts.
 pub(crate) fn counted<T: Send>(work: impl FnOnce() -> T + Send) -> (T, Counts) {
     let pool = rayon::ThreadPoolBuilder::new().num_threads(1).build().expect("a thread");
     pool.install(|| {

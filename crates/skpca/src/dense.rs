@@ -1,4 +1,5 @@
-//! The few dense operations we need, sequential or cut by size alone, so that their bits never depend on threads.
+//! The few dense matrix operations we need. They are sequential or split by size alone, so that results are the same
+//! bit for bit on any number of threads.
 
 use faer::linalg::matmul::matmul;
 use faer::linalg::matmul::triangular::{self, BlockStructure};
@@ -7,17 +8,18 @@ use faer::{Accum, Mat, MatMut, MatRef, Par, Side};
 
 use crate::error::{Error, Result};
 
-/// Products of more multiply-adds than this are made of bands of rows, and solutions of columns, on all threads.
+/// Operations of more multiply-adds than this are split over all threads: products into bands of rows, triangular
+/// solves into groups of columns.
 const LARGE: usize = 4_000_000;
-/// Rows of a band.
+/// Rows per band.
 const BAND: usize = 192;
-/// Columns that are read at a time.
+/// Columns read at a time.
 const STREAMS: usize = 32;
-/// Columns that are solved together.
+/// Columns solved together.
 const COLUMNS: usize = 128;
-/// Columns that are solved between two looks.
-const RUN: usize = 1024;
-/// Columns of a Cholesky factor that are found together.
+/// Columns solved between two progress reports.
+const REPORTED_COLUMNS: usize = 1024;
+/// Columns per panel of the blocked Cholesky factorisation.
 const PANEL: usize = 256;
 
 /// `aᵀb`
@@ -42,8 +44,8 @@ fn bands(out: MatMut<f64>, a: MatRef<f64>, b: MatRef<f64>, band: usize) {
     rayon::join(|| bands(upper, above, b, band), || bands(lower, below, b, band));
 }
 
-/// `A B` for an A that comes from memory, sequentially. A column is a stream of its own there, and processors fetch
-/// ahead in few of them: a run of columns at a time takes half the time of all at once.
+/// `A B` for an A that does not fit in cache, sequentially. Every column is a separate stream, and processors prefetch
+/// only a few of them: reading some columns at a time takes half the time of all at once.
 pub(crate) fn streamed_product(a: MatRef<f64>, b: MatRef<f64>) -> Mat<f64> {
     let mut out = Mat::zeros(a.nrows(), b.ncols());
     for k in (0..a.ncols()).step_by(STREAMS) {
@@ -58,7 +60,7 @@ pub(crate) fn subtract_product(out: MatMut<f64>, a: MatRef<f64>, b: MatRef<f64>)
     matmul(out, Accum::Add, a, b, -1.0, Par::Seq);
 }
 
-/// Copies the lower triangle to the upper.
+/// Copies the lower triangle to the upper one.
 pub(crate) fn mirror(a: &mut Mat<f64>) {
     for j in 0..a.ncols() {
         for i in 0..j {
@@ -77,7 +79,7 @@ pub(crate) fn solve_lower_transposed(l: MatRef<f64>, b: MatMut<f64>) {
     by_columns(b, l.nrows(), &|b| solve_upper_triangular_in_place(l.transpose(), b, Par::Seq));
 }
 
-/// Some columns at a time, in parallel, where `rows` multiply-adds a number are much work.
+/// Solves groups of columns in parallel if that is enough work, at `rows` multiply-adds per number.
 fn by_columns(b: MatMut<f64>, rows: usize, solve: &(impl Fn(MatMut<f64>) + Sync)) {
     if b.ncols() <= COLUMNS || rows * b.nrows() * b.ncols() <= LARGE {
         return solve(b);
@@ -92,13 +94,13 @@ pub(crate) fn divide_by_transposed(b: MatMut<f64>, l: MatRef<f64>) {
     by_columns(b.transpose_mut(), l.nrows(), &|b| solve_lower_triangular_in_place(l, b, Par::Seq));
 }
 
-/// `L⁻¹ A L⁻ᵀ` in place, for matrices that may be large; `look` is told the share that is done and may end it.
-pub(crate) fn large_whiten(l: MatRef<f64>, a: &mut Mat<f64>, look: impl Fn(f64) -> Result<()>) -> Result<()> {
+/// `L⁻¹ A L⁻ᵀ` in place, for matrices that may be large; `report` gets the share that is done and may stop it.
+pub(crate) fn large_whiten(l: MatRef<f64>, a: &mut Mat<f64>, report: impl Fn(f64) -> Result<()>) -> Result<()> {
     let n = a.ncols();
     for (half, transposed) in [false, true].into_iter().enumerate() {
-        for start in (0..n).step_by(RUN) {
-            look((half as f64 + start as f64 / n as f64) / 2.0)?;
-            let count = RUN.min(n - start);
+        for start in (0..n).step_by(REPORTED_COLUMNS) {
+            report((half as f64 + start as f64 / n as f64) / 2.0)?;
+            let count = REPORTED_COLUMNS.min(n - start);
             let a = if transposed { a.as_mut().transpose_mut() } else { a.as_mut() };
             solve_lower(l, a.subcols_mut(start, count));
         }
@@ -117,17 +119,17 @@ pub(crate) fn trace(a: &Mat<f64>) -> f64 {
     (0..a.nrows()).map(|i| a[(i, i)]).sum()
 }
 
-/// The lower Cholesky factor, or nothing where the matrix is not positive definite.
+/// Returns the lower Cholesky factor, or `None` if the matrix is not positive definite.
 pub(crate) fn cholesky(a: MatRef<f64>) -> Option<Mat<f64>> {
     Some(a.llt(Side::Lower).ok()?.L().to_owned())
 }
 
-/// The lower Cholesky factor of a matrix that may be large, on all threads; `look` is told the share that is done and
-/// may end it.
-pub(crate) fn large_cholesky(mut a: Mat<f64>, look: impl Fn(f64) -> Result<()>) -> Result<Option<Mat<f64>>> {
+/// Returns the lower Cholesky factor of a matrix that may be large, on all threads; `report` gets the share that is
+/// done and may stop it.
+pub(crate) fn large_cholesky(mut a: Mat<f64>, report: impl Fn(f64) -> Result<()>) -> Result<Option<Mat<f64>>> {
     let n = a.nrows();
     for start in (0..n).step_by(PANEL) {
-        look(start as f64 / n as f64)?;
+        report(start as f64 / n as f64)?;
         let end = (start + PANEL).min(n);
         let Some(l) = cholesky(a.as_ref().submatrix(start, start, end - start, end - start)) else { return Ok(None) };
         a.as_mut().submatrix_mut(start, start, end - start, end - start).copy_from(&l);
@@ -156,15 +158,15 @@ fn subtract_square(a: MatMut<f64>, p: MatRef<f64>) {
     );
 }
 
-/// All eigenpairs of a symmetric matrix (its lower triangle is read), largest first.
+/// Returns all eigenpairs of a symmetric matrix (only its lower triangle is read), largest first.
 ///
-/// Divide and conquer in faer (0.24) has thresholds that know nothing of the matrix: of 250 rows with entries of 1e-5 it
-/// loses four digits, with entries of 1e-15 all of them. So it sees matrices whose largest entry is about 1; powers of
-/// two round nothing.
+/// The divide-and-conquer solver of faer (0.24) uses absolute thresholds: for 250 rows with entries of 1e-5 it loses
+/// four digits, with entries of 1e-15 all of them. So the matrix is scaled to a largest entry of about 1, by a power of
+/// two, which is exact.
 pub(crate) fn eigen(a: MatRef<f64>) -> Result<(Vec<f64>, Mat<f64>)> {
     let largest = (0..a.ncols()).flat_map(|j| (j..a.nrows()).map(move |i| a[(i, j)].abs())).fold(0.0, f64::max);
     let exponent = if largest > 0.0 && largest.is_finite() { largest.log2() as i32 } else { 0 };
-    // Two steps: one power alone may be out of range.
+    // In two steps, because the power itself may be out of range.
     let (first, second) = (2.0_f64.powi(exponent / 2), 2.0_f64.powi(exponent - exponent / 2));
     let scaled = Mat::from_fn(a.nrows(), a.ncols(), |i, j| a[(i, j)] / first / second);
     let failed = || Error::Numerical { why: "an eigenvalue problem did not converge".into() };
@@ -177,13 +179,13 @@ pub(crate) fn eigen(a: MatRef<f64>) -> Result<(Vec<f64>, Mat<f64>)> {
     Ok((values, Mat::from_fn(n, n, |i, j| pairs.U()[(i, n - 1 - j)])))
 }
 
-/// E such that the columns of `Y E` are orthonormal and span those of Y, whose squared singular values below `floor`
-/// times the largest are taken as rounding.
+/// Returns E such that the columns of `Y E` are an orthonormal basis of the span of those of Y. Squared singular values
+/// below `floor` times the largest are taken for rounding.
 pub(crate) fn frame(y: MatRef<f64>, floor: f64) -> Result<Mat<f64>> {
     let (squares, e) = eigen(product(y.transpose(), y).as_ref())?;
     let count = squares.iter().take_while(|v| **v > floor * squares[0]).count();
     let mut frame = Mat::from_fn(y.ncols(), count, |i, j| e[(i, j)] / squares[j].sqrt());
-    // The squares are known to the rounding of the largest; a second step knows their roots so.
+    // The squares are only accurate relative to the largest one; a second step gives the singular values that accuracy.
     let columns = product(y, frame.as_ref());
     if let Some(l) = cholesky(product(columns.transpose(), columns.as_ref()).as_ref()) {
         divide_by_transposed(frame.as_mut(), l.as_ref());
@@ -191,13 +193,14 @@ pub(crate) fn frame(y: MatRef<f64>, floor: f64) -> Result<Mat<f64>> {
     Ok(frame)
 }
 
-/// The matrix with these values on its diagonal.
+/// Returns the matrix with these values on its diagonal.
 pub(crate) fn diagonal(values: &[f64]) -> Mat<f64> {
     Mat::from_fn(values.len(), values.len(), |i, j| if i == j { values[i] } else { 0.0 })
 }
 
-/// Numbers of rows of A of which each has more than a `share` of its squared length outside the span of those before
-/// it, and an orthonormal basis of their span, row by row in the same order. The row that has most outside comes next.
+/// Selects rows of A of which each has more than a `share` of its squared norm outside the span of the previous ones,
+/// always taking the row with the largest share next (column-pivoted QR of the transpose). Returns their numbers and an
+/// orthonormal basis of their span, row by row in the same order.
 pub(crate) fn independent_rows(a: MatRef<f64>, share: f64) -> (Vec<usize>, Mat<f64>) {
     let lengths: Vec<f64> = a.row_iter().map(|row| row.norm_l2()).collect();
     let unit = Mat::from_fn(a.ncols(), a.nrows(), |i, j| a[(j, i)] / lengths[j]);
@@ -208,7 +211,7 @@ pub(crate) fn independent_rows(a: MatRef<f64>, share: f64) -> (Vec<usize>, Mat<f
     (order[..count].to_vec(), qr.compute_thin_Q().subcols(0, count).transpose().to_owned())
 }
 
-/// Some of the columns of A.
+/// Returns some of the columns of A.
 pub(crate) fn columns(a: &Mat<f64>, which: &[usize]) -> Mat<f64> {
     Mat::from_fn(a.nrows(), which.len(), |i, j| a[(i, which[j])])
 }
@@ -262,7 +265,7 @@ pub(crate) fn lower_triangle(a: &Mat<f64>) -> Vec<f64> {
     (0..a.ncols()).flat_map(|j| (j..a.nrows()).map(move |i| a[(i, j)])).collect()
 }
 
-/// The matrix with that lower triangle, and zeros above.
+/// Returns the matrix with that lower triangle, and zeros above.
 pub(crate) fn from_lower_triangle(m: usize, triangle: &[f64]) -> Mat<f64> {
     let mut values = triangle.iter();
     let mut a = Mat::zeros(m, m);
@@ -276,7 +279,7 @@ mod tests {
     use crate::random::{Random, Stream};
 
     #[test]
-    fn large_factors_and_solutions_are_those_of_small_ones() {
+    fn blocked_factors_and_solutions_equal_the_direct_ones() {
         let mut random = Random::new(0, Stream::Tests);
         let n = 2 * PANEL + BAND + 17;
         let r = Mat::from_fn(n, n, |_, _| random.normal());
@@ -294,7 +297,7 @@ mod tests {
     }
 
     #[test]
-    fn large_work_can_be_ended() {
+    fn blocked_operations_can_be_stopped() {
         let n = 2 * PANEL;
         let stop = |done: f64| if done < 0.4 { Ok(()) } else { Err(Error::Interrupted) };
         assert_eq!(large_cholesky(Mat::identity(n, n), stop).err(), Some(Error::Interrupted));

@@ -1,4 +1,4 @@
-//! The Gaussian in feature space that a method may have fitted.
+//! The Gaussian density in feature space that some methods fit.
 
 use faer::Mat;
 
@@ -15,9 +15,9 @@ pub struct Density {
     pub dimension: usize,
     /// `log|C/σ²|`
     pub log_determinant: f64,
-    /// Coefficients over the support: m × any.
+    /// Coefficients over the support, m rows and any number of columns.
     pub axes: Mat<f64>,
-    /// The weight of each support point, where C is σ² and a sum of weighted points; files of older versions do not
-    /// know. Points that others express have no place here: without them the sum is not all of C.
+    /// The weight of each support point if C is σ²I plus a sum of weighted points; absent in files of older versions.
+    /// Linearly dependent points are not included; if there were any, the sum is incomplete.
     pub weights: Option<Vec<f64>>,
 }

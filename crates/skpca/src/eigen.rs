@@ -1,7 +1,7 @@
-//! Leading eigenpairs of symmetric matrices that are known by their products.
+//! Leading eigenpairs of symmetric matrices given by their products with vectors.
 //!
 //! ```text
-//! exact KPCA        K̃ u = λ u,   K̃ = H K H,  H = I − 11ᵀ/n        K never stored if it is large
+//! exact KPCA        K̃ u = λ u,   K̃ = H K H,  H = I − 11ᵀ/n        K is not stored if it is large
 //! basis V           grows by residuals r = K̃u − λu (block Krylov), or by (M − λ)⁻¹ r with M ≈ K̃ (Davidson 1975)
 //! ```
 
@@ -26,33 +26,33 @@ pub(crate) use guide::guide_rank;
 pub(crate) use kernel::{KernelOperator, center_columns};
 pub(crate) use weighted::WeightedKernel;
 
-/// Eigenvalues below this share of the largest belong to the null space …
+/// Eigenvalues below this share of the largest belong to the null space.
 const RANK: f64 = 1e-11;
-/// … and so do those within rounding of the trace before centring.
+/// So do eigenvalues below this share of the trace before centring.
 const ROUNDING: f64 = 1e-13;
 /// A Ritz value this far below zero (as a share of the largest) shows an indefinite kernel.
 const NEGATIVE: f64 = 1e-8;
-/// Below this size a full decomposition is cheaper than iterating.
+/// Size up to which a full decomposition is cheaper than iterating.
 const DENSE: usize = 192;
-/// From this many rows a low-rank factor guides the iteration.
+/// Number of rows from which a low-rank factor guides the iteration.
 const GUIDED: usize = 1500;
-/// From this residual on, what joins the basis has so small a share in the eigenvectors that its product may be rough …
+/// Residual below which new basis vectors contribute so little to the eigenvectors that their products may be rough.
 const ROUGH: f64 = 2e-5;
-/// … if its error times that residual stays below this share of the tolerance.
-const UNSEEN: f64 = 0.1;
+/// The error of a rough product, times that residual, must stay below this share of the tolerance.
+const ROUGH_SHARE: f64 = 0.1;
 
-/// A symmetric matrix known by its products.
+/// A symmetric matrix given by its products with vectors.
 pub(crate) trait Operator: Sync {
     fn dim(&self) -> usize;
     fn apply(&self, v: MatRef<f64>) -> Mat<f64>;
 
-    /// The product with an error, and the length of that error in its worst column, if it costs much less.
-    fn roughly(&self, _v: MatRef<f64>) -> Option<(Mat<f64>, f64)> {
+    /// Returns an approximate product and the norm of the error of its worst column, if that is much cheaper.
+    fn apply_roughly(&self, _v: MatRef<f64>) -> Option<(Mat<f64>, f64)> {
         None
     }
 }
 
-/// A stored matrix.
+/// A stored matrix is an operator.
 impl Operator for Mat<f64> {
     fn dim(&self) -> usize {
         self.nrows()
@@ -62,21 +62,21 @@ impl Operator for Mat<f64> {
     }
 }
 
-/// Leading eigenpairs, largest first, and how they were found.
+/// Leading eigenpairs, largest first, with the status of the iteration.
 pub(crate) struct Pairs {
     pub values: Vec<f64>,
     pub vectors: Mat<f64>,
-    /// Products with the operator.
+    /// Number of products with the operator.
     pub rounds: usize,
-    /// Largest `‖K u − λ u‖ / λ₁` of the pairs returned.
+    /// Largest `‖K u − λ u‖ / λ₁` of the returned pairs.
     pub residual: f64,
     pub converged: bool,
-    /// The lowest Ritz value seen: far below zero it shows that the matrix is not positive semi-definite.
+    /// The lowest Ritz value seen; a value far below zero shows that the matrix is not positive semi-definite.
     lowest: f64,
 }
 
 impl Pairs {
-    /// Refuses the pairs of an indefinite kernel.
+    /// Returns an error for the pairs of an indefinite kernel.
     fn of_kernel(self, kernel: &Arc<dyn Kernel>, trace: f64) -> Result<Pairs> {
         if self.lowest < -(NEGATIVE * self.values.first().copied().unwrap_or(0.0)).max(ROUNDING * trace) {
             Err(Error::NotPositive { kernel: kernel.spec().name, value: self.lowest })
@@ -86,12 +86,12 @@ impl Pairs {
     }
 }
 
-/// How well eigenpairs are found: `‖K u − λ u‖ ≤ tolerance · λ₁`, in at most `rounds` products.
+/// The required accuracy: `‖K u − λ u‖ ≤ tolerance · λ₁`, in at most `rounds` products.
 #[derive(Clone, Copy)]
 pub(crate) struct Accuracy {
     pub tolerance: f64,
     pub rounds: usize,
-    /// `Σ k(x, x)`, whose rounding no eigenvalue may be below.
+    /// `Σ k(x, x)`: eigenvalues below its rounding error are dropped.
     pub trace: f64,
 }
 
@@ -101,7 +101,7 @@ impl Default for Accuracy {
     }
 }
 
-/// The `q` leading eigenpairs (fewer if the rank is lower) by block Krylov iteration with thick restarts.
+/// Computes the `q` leading eigenpairs (fewer if the rank is lower) by block Krylov iteration with thick restarts.
 pub(crate) fn top(
     operator: &dyn Operator,
     q: usize,
@@ -112,8 +112,8 @@ pub(crate) fn top(
     Davidson { operator, guide: None, q, accuracy, watch }.run(seed)
 }
 
-/// The `q` leading eigenpairs of a kernel matrix, centred or not; with many rows a factor guides the iteration, which
-/// halves the number of products.
+/// Computes the `q` leading eigenpairs of a kernel matrix, centred or not; with many rows a factor guides the
+/// iteration, which halves the number of products.
 pub(crate) fn top_of_kernel(
     operator: &KernelOperator,
     q: usize,
@@ -128,7 +128,7 @@ pub(crate) fn top_of_kernel(
     search.run(seed)?.of_kernel(kernel, accuracy.trace)
 }
 
-/// The same of rows that count differently; nothing guides the iteration.
+/// Computes the same for weighted rows, without a guide.
 pub(crate) fn top_of_weighted(
     operator: &WeightedKernel,
     q: usize,
@@ -139,17 +139,17 @@ pub(crate) fn top_of_weighted(
     top(operator, q, accuracy, seed, watch)?.of_kernel(operator.kernel(), accuracy.trace)
 }
 
-/// Numbers that [`top_of_kernel`] keeps: the matrix if it is stored, the guide, the basis and its products.
+/// Returns how many numbers [`top_of_kernel`] keeps: the matrix if it is stored, the guide, the basis and its products.
 pub(crate) fn kernel_memory(n: usize, d: usize, q: usize) -> usize {
     let matrix = if kernel::stores(n, d) { n * n / 2 } else { 0 };
     let guide = if n >= GUIDED { n * guide_rank(n) } else { 0 };
-    // The basis and its image; a product has sums for every bundle, both sides of `V`, and the result. Tiles are
-    // padded, and some of all is copied.
+    // The basis and its image; a product has sums for every bundle, both sides of `V`, and the result. A quarter is
+    // added for padding of tiles and for copies.
     (matrix + guide + (2 * BLOCKS + BUNDLES + 4) * n * block(q)) / 4 * 5
 }
 
-/// Block Davidson iteration: the basis grows by residuals (then it is block Krylov), or by residuals that a guide has
-/// turned towards the eigenvectors.
+/// Block Davidson iteration: the basis grows by residuals (which is block Krylov), or by residuals preconditioned by a
+/// guide.
 struct Davidson<'a> {
     operator: &'a dyn Operator,
     guide: Option<&'a Guide>,
@@ -175,7 +175,7 @@ impl Davidson<'_> {
             let residual = now.norms.iter().take(q).copied().fold(0.0, f64::max);
             check(self.watch, "eigenvectors", progress(residual, accuracy.tolerance))?;
             if now.errors.iter().take(q).any(|error| *error > 0.5 * accuracy.tolerance) && rounds < accuracy.rounds {
-                // The rough products have come to matter.
+                // The errors of rough products have become too large.
                 basis = Subspace::new(n, BLOCKS * block);
                 basis.grow(operator, orthonormal(now.u, None), 0.0);
                 rough = false;
@@ -194,13 +194,13 @@ impl Davidson<'_> {
             if basis.used + w.ncols() > BLOCKS * block {
                 basis.shrink(&now.values, now.s.as_ref().subcols(0, KEPT * block));
             }
-            let most = UNSEEN * accuracy.tolerance * now.scale / residual;
+            let most = ROUGH_SHARE * accuracy.tolerance * now.scale / residual;
             rough &= basis.grow(operator, w, if rough && residual <= ROUGH { most } else { 0.0 });
         }
         unreachable!("the loop returns")
     }
 
-    /// What the basis should grow by.
+    /// Returns the vectors by which the basis should grow.
     fn directions(&self, residuals: Mat<f64>, values: &[f64], norms: &[f64]) -> Mat<f64> {
         match self.guide {
             Some(guide) => guide.correct(&residuals, values, guide.wanted(self.q), norms, self.accuracy.tolerance),
@@ -209,17 +209,19 @@ impl Davidson<'_> {
     }
 }
 
-/// Ritz pairs of a basis, and how far they are from eigenpairs.
+/// Ritz pairs of a basis, and their errors.
 struct Estimate {
-    /// All Ritz values, and the eigenvectors of `H` that belong to them.
+    /// All Ritz values.
     values: Vec<f64>,
+    /// The corresponding eigenvectors of `H`.
     s: Mat<f64>,
-    /// The leading Ritz vectors and their residuals.
+    /// The leading Ritz vectors.
     u: Mat<f64>,
+    /// Their residuals.
     r: Mat<f64>,
-    /// The largest value by magnitude; `errors` and `norms` are shares of it.
+    /// Magnitude of the largest value; `errors` and `norms` are relative to it.
     scale: f64,
-    /// How far the products with the leading vectors may be off.
+    /// Error bounds of the products with the leading vectors.
     errors: Vec<f64>,
     /// Norms of the residuals, errors included.
     norms: Vec<f64>,
@@ -227,17 +229,18 @@ struct Estimate {
     lowest: f64,
 }
 
-/// The first block.
+/// Returns the first block of the basis.
 fn start(guide: Option<&Guide>, n: usize, block: usize, seed: u64) -> Mat<f64> {
     let guided = guide.map_or_else(|| Mat::zeros(n, 0), |guide| guide.start(block));
-    // A guide of a lower rank than asked for leaves directions that nothing would ever reach.
+    // Directions outside a guide of too low a rank would never be reached otherwise.
     let mut random = Random::new(seed, Stream::EigenStart);
     let more = Mat::from_fn(n, block - guided.ncols(), |_, _| random.normal());
     if more.ncols() == 0 { guided } else { dense::beside(guided.as_ref(), more.as_ref()) }
 }
 
-/// Blocks of columns that the basis may hold, and those it keeps when it is full.
+/// Maximum number of blocks of columns in the basis.
 const BLOCKS: usize = 10;
+/// Number of blocks that are kept at a restart.
 const KEPT: usize = 3;
 
 /// An orthonormal basis `V`, its image `K V`, and `H = Vᵀ K V`.
@@ -245,9 +248,9 @@ struct Subspace {
     v: Mat<f64>,
     kv: Mat<f64>,
     h: Mat<f64>,
-    /// How far the columns of `K V` may be off.
+    /// Error bounds of the columns of `K V`.
     errors: Vec<f64>,
-    /// Columns in use.
+    /// Number of columns in use.
     used: usize,
 }
 
@@ -264,14 +267,14 @@ impl Subspace {
         self.kv.as_ref().subcols(0, self.used)
     }
 
-    /// Adds columns that are orthonormal to those there are. Their products may be off by `most`, but are better where
-    /// that cannot be had: then false comes back.
+    /// Adds columns that are orthonormal to the basis. Their products may have errors up to `most`; if no rough product
+    /// is that accurate, exact products are used, and false is returned.
     fn grow(&mut self, operator: &dyn Operator, w: Mat<f64>, most: f64) -> bool {
-        let tried = if most > 0.0 { operator.roughly(w.as_ref()) } else { None };
+        let tried = if most > 0.0 { operator.apply_roughly(w.as_ref()) } else { None };
         let rough = tried.filter(|(_, error)| *error <= most);
         let is_rough = rough.is_some();
         let (kw, error) = rough.unwrap_or_else(|| (operator.apply(w.as_ref()), 0.0));
-        // `V` has the better products, if these are rough.
+        // If these products are rough, those of `V` are more accurate.
         let cross = if is_rough { inner(self.kv(), w.as_ref()) } else { inner(self.v(), kw.as_ref()) };
         self.h = grown(&self.h, &cross, &inner(w.as_ref(), kw.as_ref()));
         self.errors.extend(vec![error; w.ncols()]);
@@ -281,12 +284,12 @@ impl Subspace {
         is_rough || most == 0.0
     }
 
-    /// How far `K V s` may be off.
+    /// Returns an error bound of `K V s`.
     fn error(&self, s: ColRef<f64>) -> f64 {
         s.iter().zip(&self.errors).map(|(s, error)| s.abs() * error).sum()
     }
 
-    /// Ritz vectors `u = V s` and their residuals `K u − θ u`.
+    /// Computes Ritz vectors `u = V s` and their residuals `K u − θ u`.
     fn ritz(&self, values: &[f64], s: MatRef<f64>) -> (Mat<f64>, Mat<f64>) {
         let (u, mut r) = (tall(self.v(), s), tall(self.kv(), s));
         for (j, value) in values.iter().take(r.ncols()).enumerate() {
@@ -295,10 +298,10 @@ impl Subspace {
         (u, r)
     }
 
-    /// Ritz values, and the first `block` vectors with their residuals.
+    /// Computes Ritz values, and the first `block` Ritz vectors with their residuals.
     fn estimate(&self, block: usize) -> Result<Estimate> {
         let (values, s) = dense::eigen(self.h.as_ref())?;
-        // A Ritz value is as wrong as the product with its vector.
+        // The error of a Ritz value is that of the product with its vector.
         let bottom = values.len() - 1;
         let lowest = values[bottom] + self.error(s.col(bottom));
         let lead = s.as_ref().subcols(0, block.min(s.ncols()));
@@ -309,7 +312,7 @@ impl Subspace {
         Ok(Estimate { values, s, u, r, scale, errors, norms, lowest })
     }
 
-    /// Keeps the leading Ritz vectors only.
+    /// Restarts: keeps only the leading Ritz vectors.
     fn shrink(&mut self, values: &[f64], s: MatRef<f64>) {
         let (v, kv, k) = (tall(self.v(), s), tall(self.kv(), s), s.ncols());
         self.v.as_mut().subcols_mut(0, k).copy_from(&v);
@@ -320,12 +323,12 @@ impl Subspace {
     }
 }
 
-/// `A B` for many rows, in parallel.
+/// Computes `A B` for many rows, in parallel.
 fn tall(a: MatRef<f64>, b: MatRef<f64>) -> Mat<f64> {
     dense::stack(&blocks::map(a.nrows(), |rows| dense::product(a.subrows(rows.start, rows.len()), b)))
 }
 
-/// `AᵀB` for many rows, in parallel and in a fixed order.
+/// Computes `AᵀB` for many rows, in parallel and in a fixed order.
 fn inner(a: MatRef<f64>, b: MatRef<f64>) -> Mat<f64> {
     let part = |m: &mut Mat<f64>, rows: std::ops::Range<usize>| {
         let (start, count) = (rows.start, rows.len());
@@ -334,7 +337,7 @@ fn inner(a: MatRef<f64>, b: MatRef<f64>) -> Mat<f64> {
     blocks::sum(a.nrows(), || Mat::zeros(a.ncols(), b.ncols()), part, |a, b| *a += b)
 }
 
-/// The whole decomposition, for small operators.
+/// Computes the full decomposition of a small operator.
 fn top_dense(operator: &dyn Operator, q: usize, accuracy: Accuracy) -> Result<Pairs> {
     let n = operator.dim();
     let (values, u) = dense::eigen(operator.apply(Mat::<f64>::identity(n, n).as_ref()).as_ref())?;
@@ -342,7 +345,7 @@ fn top_dense(operator: &dyn Operator, q: usize, accuracy: Accuracy) -> Result<Pa
     Ok(trimmed(values, u, q, accuracy, Status { rounds: 1, residual: 0.0, converged: true, lowest }))
 }
 
-/// How an iteration ended.
+/// The status at the end of an iteration.
 struct Status {
     rounds: usize,
     residual: f64,
@@ -350,7 +353,7 @@ struct Status {
     lowest: f64,
 }
 
-/// The first `q` pairs whose values are above the rank's floor.
+/// Returns the first `q` pairs whose values are above rounding.
 fn trimmed(mut values: Vec<f64>, u: Mat<f64>, q: usize, accuracy: Accuracy, status: Status) -> Pairs {
     let count = above_rounding(&values, accuracy.trace).min(q).min(u.ncols());
     values.truncate(count);
@@ -358,13 +361,13 @@ fn trimmed(mut values: Vec<f64>, u: Mat<f64>, q: usize, accuracy: Accuracy, stat
     Pairs { values, vectors: u.as_ref().subcols(0, count).to_owned(), rounds, residual, converged, lowest }
 }
 
-/// How many of these eigenvalues, largest first, are more than rounding of a matrix with this trace.
+/// Returns how many of these eigenvalues, largest first, exceed the rounding error of a matrix with this trace.
 pub(crate) fn above_rounding(values: &[f64], trace: f64) -> usize {
     let floor = (RANK * values.first().copied().unwrap_or(0.0)).max(ROUNDING * trace);
     values.iter().take_while(|v| **v > floor).count()
 }
 
-/// Convergence is geometric: progress is the share of digits gained.
+/// Returns the progress as the share of digits gained, because convergence is geometric.
 fn progress(residual: f64, tolerance: f64) -> f64 {
     (residual.max(1e-300).ln() / tolerance.ln()).clamp(0.0, 1.0)
 }
@@ -380,8 +383,8 @@ fn grown(h: &Mat<f64>, a: &Mat<f64>, b: &Mat<f64>) -> Mat<f64> {
     })
 }
 
-/// An orthonormal basis of what `w` adds to `v`: projected and scaled through its Gram matrix (Stathopoulos & Wu 2002)
-/// until that is the identity, dependent columns dropped.
+/// Returns an orthonormal basis of the part of `w` orthogonal to `v`. The columns are projected and scaled by their
+/// Gram matrix (Stathopoulos & Wu 2002) until it is the identity; dependent columns are dropped.
 pub(crate) fn orthonormal(mut w: Mat<f64>, v: Option<MatRef<f64>>) -> Mat<f64> {
     for column in w.col_iter_mut() {
         let norm = column.norm_l2();
@@ -399,7 +402,7 @@ pub(crate) fn orthonormal(mut w: Mat<f64>, v: Option<MatRef<f64>>) -> Mat<f64> {
         let count = values.iter().take_while(|x| **x > 1e-14 * values[0].max(1e-10)).count();
         let scaled = Mat::from_fn(s.nrows(), count, |i, j| s[(i, j)] / values[j].sqrt());
         w = tall(w.as_ref(), scaled.as_ref());
-        // Nothing was lost to rounding where nothing was left to remove.
+        // The columns were orthonormal already, so that nothing was lost to rounding.
         if values.iter().all(|x| (x - 1.0).abs() < 1e-3) {
             break;
         }
@@ -407,7 +410,7 @@ pub(crate) fn orthonormal(mut w: Mat<f64>, v: Option<MatRef<f64>>) -> Mat<f64> {
     w
 }
 
-/// Columns by which the basis grows.
+/// Returns the number of columns by which the basis grows.
 fn block(q: usize) -> usize {
     q + (q / 2).clamp(4, 16)
 }
@@ -462,7 +465,7 @@ mod tests {
     }
 
     #[test]
-    fn the_rank_limits_the_pairs_and_indefiniteness_is_seen() {
+    fn the_rank_limits_the_pairs_and_indefiniteness_is_detected() {
         let mut values = vec![0.0; 250];
         values[..4].copy_from_slice(&[4.0, 3.0, 2.0, 1.0]);
         assert_eq!(top(&with_spectrum(&values), 10, Accuracy::default(), 0, &()).unwrap().values.len(), 4);
@@ -486,11 +489,11 @@ mod tests {
         assert_eq!(ended, Some(Error::Interrupted));
     }
 
-    /// A matrix whose rough products are off by `error`, as they say.
+    /// A matrix whose rough products have the given error, and report it.
     struct Noisy {
         matrix: Mat<f64>,
         error: f64,
-        asked: AtomicUsize,
+        calls: AtomicUsize,
     }
 
     impl Operator for Noisy {
@@ -500,8 +503,8 @@ mod tests {
         fn apply(&self, v: MatRef<f64>) -> Mat<f64> {
             self.matrix.apply(v)
         }
-        fn roughly(&self, v: MatRef<f64>) -> Option<(Mat<f64>, f64)> {
-            let call = self.asked.fetch_add(1, Ordering::Relaxed);
+        fn apply_roughly(&self, v: MatRef<f64>) -> Option<(Mat<f64>, f64)> {
+            let call = self.calls.fetch_add(1, Ordering::Relaxed);
             let mut random = Random::new(call as u64, Stream::Tests);
             let size = self.error / (self.dim() as f64).sqrt();
             let noise = Mat::from_fn(v.nrows(), v.ncols(), |_, _| size * random.normal());
@@ -510,13 +513,13 @@ mod tests {
     }
 
     #[test]
-    fn rough_products_leave_pairs_as_good_as_asked_for() {
-        // Errors that do not show, that do in pairs far below the first, and that are as large as the matrix.
+    fn rough_products_leave_pairs_as_accurate_as_requested() {
+        // Errors that do not matter, that matter for pairs far below the first, and that are as large as the matrix.
         for (second, error) in [(0.95, 1e-8), (1e-3, 4e-7), (0.95, 1.0)] {
             let values: Vec<f64> = (0..500).map(|i| if i == 0 { 1.0 } else { second * 0.95f64.powi(i) }).collect();
-            let noisy = Noisy { matrix: with_spectrum(&values), error, asked: AtomicUsize::new(0) };
+            let noisy = Noisy { matrix: with_spectrum(&values), error, calls: AtomicUsize::new(0) };
             let pairs = top(&noisy, 6, Accuracy::default(), 1, &()).unwrap();
-            assert!(noisy.asked.into_inner() > 0 && pairs.converged, "{error}: {}", pairs.residual);
+            assert!(noisy.calls.into_inner() > 0 && pairs.converged, "{error}: {}", pairs.residual);
             assert!(pairs.residual <= 1e-10);
             for k in 0..6 {
                 let u = pairs.vectors.as_ref().subcols(k, 1);
@@ -527,7 +530,7 @@ mod tests {
     }
 
     #[test]
-    fn rounding_of_rough_products_makes_no_smooth_kernel_indefinite() {
+    fn rounding_of_rough_products_does_not_make_a_smooth_kernel_look_indefinite() {
         let mut random = Random::new(0, Stream::Tests);
         for (d, gamma, q) in [(2, 0.01, 10), (1, 0.01, 5), (1, 0.001, 2), (3, 0.001, 10)] {
             let points = Points::new(d, (0..2100 * d).map(|_| random.normal()).collect::<Vec<_>>()).unwrap();
@@ -540,8 +543,8 @@ mod tests {
     }
 
     #[test]
-    fn a_kernel_matrix_that_is_not_stored_says_how_rough_its_products_are() {
-        // A few rows are far from all others, and some vectors are zero but there.
+    fn a_kernel_matrix_that_is_not_stored_reports_the_error_of_rough_products() {
+        // A few rows are far from all others, and some vectors are zero elsewhere.
         let apart = 1000..1040;
         let value = |i: usize| (0.37 * i as f64).sin() + if apart.contains(&(i / 3)) { 6.0 } else { 0.0 };
         let points = Points::new(3, (0..9000).map(value).collect::<Vec<_>>()).unwrap();
@@ -552,7 +555,7 @@ mod tests {
             let somewhere = |i, j| if apart.contains(&i) { wave(i, j) } else { 0.0 };
             let somewhere = orthonormal(Mat::from_fn(3000, 4, somewhere), None);
             for (v, times) in [(everywhere, 10.0), (somewhere, 100.0)] {
-                let (rough, error) = operator.roughly(v.as_ref()).expect("it is not stored");
+                let (rough, error) = operator.apply_roughly(v.as_ref()).expect("it is not stored");
                 let off = rough - operator.apply(v.as_ref());
                 let largest = off.col_iter().map(|column| column.norm_l2()).fold(0.0, f64::max);
                 assert!(largest <= error && error <= times * largest, "{largest} {error}");
@@ -565,9 +568,10 @@ mod tests {
                 assert!(residual.norm_l2() <= 1e-10 * pairs.values[0], "{k}: {}", residual.norm_l2());
             }
         }
-        let stored = KernelOperator::new(&rbf(), &points.slice(0..200), true).roughly(Mat::zeros(200, 1).as_ref());
+        let stored =
+            KernelOperator::new(&rbf(), &points.slice(0..200), true).apply_roughly(Mat::zeros(200, 1).as_ref());
         let unbounded = kernel::build(&Spec::new("polynomial"), &points, 0).unwrap();
-        let unbounded = KernelOperator::new(&unbounded, &points, true).roughly(Mat::zeros(3000, 1).as_ref());
+        let unbounded = KernelOperator::new(&unbounded, &points, true).apply_roughly(Mat::zeros(3000, 1).as_ref());
         assert!(stored.is_none() && unbounded.is_none());
     }
 }

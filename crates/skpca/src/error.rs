@@ -1,10 +1,10 @@
-//! One error type. Every variant carries the name, the value and what was expected.
+//! The crate's only error type. Every variant carries the name, the value and what was expected.
 
 use std::fmt;
 
 use skpca_simd::LevelError;
 
-/// Why a call could not be answered.
+/// Why a call failed.
 ///
 /// ```
 /// use skpca::{Error, Fit};
@@ -13,43 +13,43 @@ use skpca_simd::LevelError;
 /// assert!(matches!(&wrong, Error::Parameter { name, .. } if name == "quantile"));
 /// assert!(wrong.to_string().starts_with("quantile = 1.5: expected"));
 /// ```
-#[allow(missing_docs)] // the fields are what their names say
+#[allow(missing_docs)] // the names of the fields are self-explanatory
 #[derive(Clone, Debug, PartialEq)]
 #[non_exhaustive]
 pub enum Error {
     /// A table without rows or without columns.
     Empty { what: &'static str },
-    /// A value count that is not rows × columns.
+    /// A number of values that is not rows × columns.
     Shape { rows: usize, columns: usize, values: usize },
-    /// NaN or an infinity in the data.
+    /// A NaN or an infinity in the data.
     NotFinite { row: usize, column: usize, value: f64 },
-    /// A value that scaling throws out of the range of floating-point numbers.
+    /// A value that overflows when it is scaled.
     Outside { row: usize, column: usize, value: f64 },
-    /// A cell without a value, where none are filled.
+    /// An empty cell in a column whose empty cells are not filled.
     EmptyCell { row: usize, column: String },
-    /// A cell with a value that no training row had.
+    /// A category that does not occur in the training rows.
     UnknownCategory { row: usize, column: String, value: String, expected: String },
-    /// A row count that the request needs and the data lack.
+    /// Fewer rows than the request needs.
     TooFewRows { rows: usize, needed: usize, why: String },
-    /// Data of another width than the model's.
+    /// Data whose number of columns differs from the model's.
     Width { found: usize, expected: usize },
-    /// Columns that the model does not know, or misses.
+    /// Column names that the model does not know, or that the data lack.
     Names { missing: Vec<String>, unexpected: Vec<String> },
-    /// A parameter outside its domain.
+    /// A parameter with an invalid value.
     Parameter { name: String, value: String, expected: String },
-    /// A name that is in no registry.
+    /// A name that is not in its registry.
     Unknown { what: &'static str, name: String, valid: Vec<String> },
-    /// The kernel is not positive semi-definite on these data.
+    /// A kernel that is not positive semi-definite on these data.
     NotPositive { kernel: String, value: f64 },
-    /// Kernel values that overflow.
+    /// A kernel value that overflows.
     Overflow { kernel: String, row: usize },
-    /// Data on which nothing varies (or no kernel value differs from zero).
+    /// Data without variance, or whose kernel values are all zero.
     NoVariance { why: String },
-    /// Arithmetic that failed on data which looked sound.
+    /// A numerical failure on valid data.
     Numerical { why: String },
-    /// Rows that cannot be read where they are.
+    /// A row source that cannot be read.
     Source { why: String },
-    /// A model file that cannot be trusted.
+    /// An invalid or damaged model file.
     File { why: String },
     /// The caller asked to stop.
     Interrupted,
@@ -59,7 +59,7 @@ pub enum Error {
 pub type Result<T> = std::result::Result<T, Error>;
 
 impl Error {
-    /// A parameter outside its domain.
+    /// Returns an [`Error::Parameter`].
     pub fn parameter(name: &str, value: impl fmt::Display, expected: &str) -> Error {
         Error::Parameter { name: name.into(), value: value.to_string(), expected: expected.into() }
     }

@@ -1,18 +1,18 @@
-//! A sum that does not depend on its order: every number is added, as an integer, to the limb of its exponent.
+//! A sum that does not depend on its order: every number is added, as an integer, to the limb for its exponent.
 //!
 //! ```text
 //! v = ± mantissa · 2^(e − 1075)      limbs[e / 32] += ± mantissa · 2^(e mod 32)
 //! ```
 //!
-//! What decides how rows look to a method, the scaling of columns and a bandwidth, is summed so: wherever rows are and
-//! however they are cut, methods see the same bits.
+//! The scaling of columns and the bandwidth are computed from such sums, so that methods see the same bits wherever the
+//! rows are and however they are split.
 
 /// Bits from one limb to the next.
 const BITS: usize = 32;
-/// Limbs for all exponents, and two for what is carried beyond.
+/// Limbs for all exponents, and two for carries beyond them.
 const LIMBS: usize = 2048 / BITS + 2;
 
-/// A growing sum: no digit is lost, up to 2⁴³ numbers. An infinite one counts 2¹⁰²⁴, so that the sum overflows.
+/// An exact running sum of up to 2⁴³ numbers. An infinite number counts as 2¹⁰²⁴, so that the sum overflows.
 #[derive(Clone, Debug)]
 pub(crate) struct ExactSum {
     limbs: [i128; LIMBS],
@@ -30,7 +30,7 @@ impl ExactSum {
     pub(crate) fn add(&mut self, value: f64) {
         let bits = value.to_bits();
         let (exponent, fraction) = ((bits >> 52 & 0x7ff) as usize, bits & ((1 << 52) - 1));
-        // Subnormal numbers have no leading one, and the exponent of the smallest others.
+        // Subnormal numbers have no implicit leading one, and the exponent of the smallest normal numbers.
         let mantissa = i128::from(if exponent == 0 { fraction } else { fraction | 1 << 52 });
         let (exponent, signed) = (exponent.max(1), if value.is_sign_negative() { -mantissa } else { mantissa });
         self.limbs[exponent / BITS] += signed << (exponent % BITS);
@@ -40,7 +40,7 @@ impl ExactSum {
         self.limbs.iter_mut().zip(&other.limbs).for_each(|(a, b)| *a += b);
     }
 
-    /// The sum, rounded.
+    /// Returns the sum, rounded.
     pub(crate) fn value(&self) -> f64 {
         let mut limbs = self.carried();
         let negative = limbs[LIMBS - 1] < 0;
@@ -49,26 +49,26 @@ impl ExactSum {
         }
         let term = |(k, limb): (usize, &i128)| {
             let power = (BITS * k) as i32 - 1075;
-            // In two steps: the power alone may be no number.
+            // In two steps, because the power itself may overflow or underflow.
             *limb as f64 * 2.0_f64.powi(power / 2) * 2.0_f64.powi(power - power / 2)
         };
         let value: f64 = limbs.iter().enumerate().rev().map(term).sum();
         if negative { -value } else { value }
     }
 
-    /// The sum as numbers that travel, all of them integers.
+    /// Returns the sum as integer-valued numbers that can be sent to another machine.
     pub(crate) fn numbers(&self) -> Vec<f64> {
         self.carried().iter().map(|limb| *limb as f64).collect()
     }
 
-    /// The sum with these [`ExactSum::LENGTH`] numbers.
+    /// Restores a sum from its [`ExactSum::LENGTH`] numbers.
     pub(crate) fn of(numbers: &[f64]) -> ExactSum {
         let mut sum = ExactSum::default();
         sum.limbs.iter_mut().zip(numbers).for_each(|(limb, number)| *limb = *number as i128);
         sum
     }
 
-    /// The same limbs, from 0 to 2³² each but for the last, which has the sign.
+    /// Returns the limbs after carrying: each in 0..2³² except the last, which has the sign.
     fn carried(&self) -> [i128; LIMBS] {
         let mut limbs = self.limbs;
         for k in 0..LIMBS - 1 {
@@ -111,7 +111,7 @@ mod tests {
     }
 
     #[test]
-    fn it_is_the_sum() {
+    fn sum_equals_the_ordinary_one() {
         let mut random = Random::new(3, Stream::Tests);
         let values: Vec<f64> = (0..1000).map(|_| random.uniform()).collect();
         let (plain, exact) = (values.iter().sum::<f64>(), sum(&values).value());

@@ -1,14 +1,14 @@
 //! The factor: rows `f_i` with `f_i · f_j ≈ k(x_i, x_j)`, by randomly pivoted Cholesky.
 //!
 //! ```text
-//! d_i = k(x_i, x_i) − ‖f_i‖²                      residual diagonal; its sum is the error that is left
+//! d_i = k(x_i, x_i) − ‖f_i‖²                      residual diagonal; its sum is the error of the factor
 //! S ~ d, with rejection inside the block           accelerated form (Epperly, Tropp & Webber 2024)
 //! F ← [F  (K(:,S) − F F_Sᵀ) L⁻ᵀ],  L Lᵀ = K_SS − F_S F_Sᵀ
 //! ```
 //!
-//! Proposals are drawn many at a time; each is accepted with the probability that its residual has shrunk to
-//! after those accepted before it, so the pivots have the distribution of one-at-a-time sampling while the
-//! work is in matrix products. Block sizes depend on the rank asked for alone.
+//! Proposals are drawn many at a time. Each is accepted with a probability equal to the share of its residual that the
+//! previously accepted ones leave, so that pivots have the distribution of one-at-a-time sampling while the work is in
+//! matrix products. Block sizes depend only on the requested rank.
 
 use std::borrow::Cow;
 use std::ops::Range;
@@ -31,23 +31,23 @@ use crate::scatter::Scatter;
 use crate::watch::{Watch, check};
 use skpca_simd::Instructions;
 
-/// A residual below this share of its kernel value is rounding: the point depends on the pivots.
+/// A residual below this share of its kernel value is rounding error: the point is linearly dependent on the pivots.
 pub(crate) const FLOOR: f64 = 1e-12;
-/// A residual this far below zero (as a share) is not rounding: the kernel is not positive semi-definite.
+/// A residual this far below zero (as a share) is not rounding error: the kernel is not positive semi-definite.
 const NEGATIVE: f64 = 1e-7;
 
-/// Up to this many rows a factor of full rank is tried in their own order.
+/// Number of rows up to which a factor of full rank is first tried without pivoting.
 const TRIANGULAR: usize = 4000;
-/// Numbers that one thread gathers at least.
+/// Minimum number of values that one thread gathers.
 const GATHERED: usize = 100_000;
 
-/// Matrices of rank × rank that there are while the scatter of n rows is summed and decomposed: those that wait for
-/// others to be added, one for each block if there are few, and copies.
+/// Returns the number of rank × rank matrices in memory while the scatter of n rows is summed and decomposed: partial
+/// sums, of which there is one for each block if there are few, and copies.
 pub(crate) fn sums(n: usize) -> usize {
     (n.div_ceil(blocks::ROWS) + 2).min(8)
 }
 
-/// When the factorisation ends.
+/// The stopping rule of the factorisation, which ends when either condition is met.
 ///
 /// ```
 /// use skpca::{Factor, Stop, kernel, toys};
@@ -60,13 +60,13 @@ pub(crate) fn sums(n: usize) -> usize {
 /// ```
 #[derive(Clone, Copy, Debug)]
 pub struct Stop {
-    /// At this many columns.
+    /// Maximum number of columns.
     pub rank: usize,
-    /// Or when the residual trace is no more than this share of the whole.
+    /// Largest residual trace at which to stop, as a share of the trace.
     pub residual: f64,
 }
 
-/// Rows `f_i` in blocks, with the pivots they were built from.
+/// Rows `f_i` with `f_i · f_j ≈ k(x_i, x_j)`, and the pivots from which they were computed.
 ///
 /// ```
 /// use skpca::{Factor, Stop, kernel, toys};
@@ -79,25 +79,26 @@ pub struct Stop {
 /// ```
 #[derive(Clone)]
 pub struct Factor {
-    /// Rows whose span the factor represents, in the order they were chosen.
+    /// Rows whose span the factor represents, in the order in which they were chosen.
     pub pivots: Vec<usize>,
     /// `Σ k(x_i, x_i)`
     pub trace: f64,
-    /// `Σ k(x_i, x_i) − ‖f_i‖²`: what the factor does not hold.
+    /// `Σ k(x_i, x_i) − ‖f_i‖²`: the error of the factor.
     pub residual_trace: f64,
+    /// Blocks of rows.
     rows: Vec<Mat<f64>>,
-    /// How much each row counts in sums; one each by default.
+    /// Weights of the rows in sums, 1 by default.
     weights: Option<Vec<f64>>,
     instructions: Instructions,
 }
 
 impl Factor {
-    /// Every independent row becomes a pivot: `F Fᵀ = K` up to rounding.
+    /// Computes the exact factor: every linearly independent row becomes a pivot, and `F Fᵀ = K` up to rounding.
     pub fn exact(kernel: &Arc<dyn Kernel>, points: &Points, watch: &dyn Watch) -> Result<Factor> {
         Factor::pivoted(kernel, points, Stop { rank: points.n(), residual: 0.0 }, 0, watch)
     }
 
-    /// Randomly pivoted Cholesky.
+    /// Computes a factor by randomly pivoted Cholesky.
     pub fn pivoted(
         kernel: &Arc<dyn Kernel>,
         points: &Points,
@@ -108,8 +109,7 @@ impl Factor {
         Factor::weighted(kernel, Weighted { rows: points, weights: None }, stop, seed, watch)
     }
 
-    /// The same of rows of which some count more: pivots are drawn, and traces and scatter summed, as if they were
-    /// repeated.
+    /// Computes the factor of weighted rows: pivots are drawn, and traces and scatter summed, as if rows were repeated.
     pub(crate) fn weighted(
         kernel: &Arc<dyn Kernel>,
         Weighted { rows, weights }: Weighted,
@@ -147,14 +147,15 @@ impl Factor {
             let h = factor.residual_block(kernel, points, &proposed);
             let (chosen, l) = factor.accept(&h, &proposed, &diagonal, &mut residual, &mut random);
             factor.extend(kernel, points, &chosen, l.as_ref(), &mut residual);
-            settle(kernel, &diagonal, &mut residual)?;
+            clean(kernel, &diagonal, &mut residual)?;
             chosen.iter().for_each(|&i| residual[i] = 0.0);
         }
         factor.residual_trace = ordered_sum(&factor.counted(&residual));
         Ok(factor)
     }
 
-    /// Every row a pivot, in their own order: a sixth of the work, where no row comes near to depending on the others.
+    /// Tries a Cholesky factorisation without pivoting, in which every row is a pivot; it takes a sixth of the work.
+    /// Returns false if a row is nearly linearly dependent on others.
     fn triangular(
         &mut self,
         kernel: &Arc<dyn Kernel>,
@@ -173,7 +174,7 @@ impl Factor {
         Ok(independent)
     }
 
-    /// Values of the rows times how much each counts.
+    /// Multiplies the values of the rows by their weights.
     fn counted<'v>(&self, values: &'v [f64]) -> Cow<'v, [f64]> {
         match &self.weights {
             None => values.into(),
@@ -181,27 +182,27 @@ impl Factor {
         }
     }
 
-    /// Number of columns.
+    /// Returns the number of columns.
     pub fn rank(&self) -> usize {
         self.pivots.len()
     }
 
-    /// What its sums are computed with.
+    /// Returns the instruction set used for sums.
     pub(crate) fn instructions(&self) -> Instructions {
         self.instructions
     }
 
-    /// Number of rows.
+    /// Returns the number of rows.
     pub fn n(&self) -> usize {
         self.rows.iter().map(Mat::nrows).sum()
     }
 
-    /// The block of rows that starts at `rows.start`, as `blocks` cuts them.
+    /// Returns the block of rows, as cut by `blocks`, that starts at `rows.start`.
     pub(crate) fn block(&self, rows: &Range<usize>) -> MatRef<'_, f64> {
         self.rows[rows.start / blocks::ROWS].as_ref().subcols(0, self.rank())
     }
 
-    /// The factor's row `i`.
+    /// Returns row `i` of the factor.
     pub fn row(&self, i: usize) -> Vec<f64> {
         let block = &self.rows[i / blocks::ROWS];
         (0..self.rank()).map(|k| block[(i % blocks::ROWS, k)]).collect()
@@ -225,7 +226,7 @@ impl Factor {
         )
     }
 
-    /// `T = F̃ᵀF̃` and the mean row `f̄`; uncentred, `FᵀF` and zero.
+    /// Computes `T = F̃ᵀF̃` and the mean row `f̄`; without centring, `FᵀF` and zero.
     pub(crate) fn scatter(&self, center: bool, watch: &dyn Watch) -> Result<(Mat<f64>, Vec<f64>)> {
         let (n, r) = (sample_weight::total(self.weights.as_deref(), self.n()), self.rank());
         let sum = blocks::watched_sum(
@@ -247,14 +248,14 @@ impl Factor {
         Ok((Mat::from_fn(r, r, |i, j| t[(i, j)] - n * mean[i] * mean[j]), mean))
     }
 
-    /// The same rows in other coordinates, `F E` with E orthogonal: those of the pivots are no longer triangular.
+    /// Changes coordinates to `F E` with E orthogonal; rows of the pivots are then no longer triangular.
     pub(crate) fn rotated(mut self, e: MatRef<f64>) -> Factor {
         let rank = self.rank();
         self.rows.par_iter_mut().for_each(|rows| *rows = dense::product(rows.as_ref().subcols(0, rank), e));
         self
     }
 
-    /// Some of the factor's rows.
+    /// Returns some rows of the factor.
     pub(crate) fn rows_of(&self, indices: &[usize]) -> Mat<f64> {
         let (count, rank) = (indices.len(), self.rank());
         if count == 0 || rank == 0 {
@@ -262,7 +263,7 @@ impl Factor {
         }
         let places: Vec<_> = indices.iter().map(|i| (i / blocks::ROWS, i % blocks::ROWS)).collect();
         let mut values = vec![0.0; count * rank];
-        // Block by block, some columns at a time: rows of one block lie near each other.
+        // Block by block, some columns at a time: rows of a block are close in memory.
         let together = GATHERED.div_ceil(count).min(rank);
         values.par_chunks_mut(count * together).enumerate().for_each(|(part, values)| {
             let first = part * together;
@@ -282,8 +283,8 @@ impl Factor {
         MatRef::from_column_major_slice(&values, count, rank).to_owned()
     }
 
-    /// What q components in the span of `rows` capture at best (in the factor's space, where `t` is the scatter), or
-    /// what the span of the components `own` over them does.
+    /// Returns the variance captured by the best q components in the span of `rows`, or by the span of the components
+    /// `own` over them, in the space of the factor, whose scatter is `t`.
     pub(crate) fn captured(&self, t: &Mat<f64>, rows: &[usize], own: Option<MatRef<f64>>, q: usize) -> Result<f64> {
         let atoms = self.rows_of(rows);
         if own.is_none() && rows.len() >= self.rank() {
@@ -302,13 +303,13 @@ impl Factor {
         Ok(dense::eigen(inner.as_ref())?.0.iter().take(q).sum())
     }
 
-    /// The rows of the pivots: lower triangular, the Cholesky factor of their kernel matrix.
+    /// Returns the rows of the pivots, a lower triangular matrix: the Cholesky factor of their kernel matrix.
     pub(crate) fn triangle(&self) -> Mat<f64> {
         let rows = self.rows_of(&self.pivots);
         Mat::from_fn(self.rank(), self.rank(), |i, j| if j <= i { rows[(i, j)] } else { 0.0 })
     }
 
-    /// What the factor does not hold of the kernel matrix of some rows.
+    /// Returns the kernel matrix of some rows less its approximation by the factor.
     fn residual_block(&self, kernel: &Arc<dyn Kernel>, points: &Points, rows: &[usize]) -> Mat<f64> {
         let mut h = gram(kernel, &points.select(rows));
         let f = self.rows_of(rows);
@@ -316,8 +317,8 @@ impl Factor {
         h
     }
 
-    /// Goes through the proposals in order, whose residual block is `h`; returns those accepted and the Cholesky factor
-    /// of theirs.
+    /// Goes through the proposals, whose residual block is `h`, in order; returns those accepted and the Cholesky
+    /// factor of their residual block.
     fn accept(
         &self,
         h: &Mat<f64>,
@@ -326,7 +327,7 @@ impl Factor {
         residual: &mut [f64],
         random: &mut Random,
     ) -> (Vec<usize>, Mat<f64>) {
-        // There is room for this many pivots.
+        // Maximum number of pivots.
         let rank = self.rows.first().map_or(0, Mat::ncols);
         let mut accepted: Vec<usize> = Vec::new();
         // Column j of `l` is the residual column of the j-th accepted proposal, over all proposals.
@@ -349,7 +350,7 @@ impl Factor {
             accepted.push(p);
         }
         if accepted.is_empty() {
-            // What is left of them is less than was believed: the next draw is to know.
+            // The residuals of the proposals were overestimated: correct them for the next draw.
             for (p, &i) in proposed.iter().enumerate() {
                 residual[i] = if h[(p, p)] > FLOOR * diagonal[i] { h[(p, p)] } else { 0.0 };
             }
@@ -358,7 +359,7 @@ impl Factor {
         (accepted.into_iter().map(|p| proposed[p]).collect(), l)
     }
 
-    /// Appends the columns of the accepted pivots and lowers the residuals.
+    /// Appends the columns of the accepted pivots and updates the residuals.
     fn extend(
         &mut self,
         kernel: &Arc<dyn Kernel>,
@@ -388,8 +389,8 @@ impl Factor {
     }
 }
 
-/// What q components in the range of `squares` (`Σ f fᵀ` over the rows that span it) capture of the scatter `t` at
-/// best.
+/// Returns the variance, with scatter `t`, captured by the best q components in the range of `squares`, `Σ f fᵀ` over
+/// the rows that span it.
 pub(crate) fn captured_by_range(t: &Mat<f64>, squares: MatRef<f64>, q: usize) -> Result<f64> {
     let (squares, e) = dense::eigen(squares)?;
     let span = e.as_ref().subcols(0, squares.iter().take_while(|v| **v > 1e-12 * squares[0]).count());
@@ -401,8 +402,8 @@ fn ordered_sum(values: &[f64]) -> f64 {
     blocks::map(values.len(), |rows| values[rows].iter().sum::<f64>()).iter().sum()
 }
 
-/// Rounding below the floor becomes zero; what is truly negative, or no number, ends the fit.
-fn settle(kernel: &Arc<dyn Kernel>, diagonal: &[f64], residual: &mut [f64]) -> Result<()> {
+/// Sets residuals below the floor to zero; residuals that are clearly negative or not finite are an error.
+fn clean(kernel: &Arc<dyn Kernel>, diagonal: &[f64], residual: &mut [f64]) -> Result<()> {
     let largest = diagonal.iter().copied().fold(0.0, f64::max);
     for (row, (r, &d)) in residual.iter_mut().zip(diagonal).enumerate() {
         if !r.is_finite() {
@@ -418,7 +419,8 @@ fn settle(kernel: &Arc<dyn Kernel>, diagonal: &[f64], residual: &mut [f64]) -> R
     Ok(())
 }
 
-/// `count` rows drawn with probability proportional to `weights` (which sum to `total`), each once.
+/// Draws `count` rows with probabilities proportional to `weights`, which sum to `total`; a row may be drawn
+/// repeatedly.
 fn draw(weights: &[f64], total: f64, count: usize, random: &mut Random) -> Vec<usize> {
     let mut targets: Vec<(f64, usize)> = (0..count).map(|order| (random.uniform() * total, order)).collect();
     targets.sort_by(|a, b| a.0.total_cmp(&b.0));
@@ -433,7 +435,7 @@ fn draw(weights: &[f64], total: f64, count: usize, random: &mut Random) -> Vec<u
             found.push((order, i));
         }
     }
-    // Rounding may leave the last targets just beyond the sum.
+    // Rounding may put the last targets just beyond the sum.
     found.extend(next.filter_map(|(_, order)| Some((order, last?))));
     found.sort_unstable();
     found.into_iter().map(|(_, row)| row).collect()
@@ -473,7 +475,7 @@ mod tests {
     }
 
     #[test]
-    fn the_residual_trace_is_what_the_rows_leave() {
+    fn the_residual_trace_is_the_error_of_the_rows() {
         let points = cloud(1200, 4);
         let kernel = rbf(&points);
         let factor = Factor::pivoted(&kernel, &points, Stop { rank: 40, residual: 0.0 }, 3, &()).unwrap();
@@ -498,7 +500,7 @@ mod tests {
     }
 
     #[test]
-    fn an_indefinite_kernel_is_refused() {
+    fn an_indefinite_kernel_is_rejected() {
         let points = cloud(200, 3);
         let kernel = kernel::build(&"sigmoid,gamma=1,coef0=-1".parse().unwrap(), &points, 0).unwrap();
         assert!(matches!(Factor::exact(&kernel, &points, &()), Err(Error::NotPositive { .. })));
@@ -529,11 +531,11 @@ mod tests {
     }
 
     #[test]
-    fn what_a_span_captures_does_not_depend_on_how_it_is_computed() {
+    fn captured_variance_does_not_depend_on_how_it_is_computed() {
         let points = cloud(60, 2);
         let factor = Factor::pivoted(&rbf(&points), &points, Stop { rank: 8, residual: 0.0 }, 0, &()).unwrap();
         let (t, _) = factor.scatter(true, &()).unwrap();
-        // Equal rows: as many as the rank, spanning less.
+        // Repeated rows: more than the rank, but spanning less.
         let repeated = [1, 2, 3, 1, 2, 3, 1, 2, 3];
         let many = factor.captured(&t, &repeated, None, 2).unwrap();
         let few = factor.captured(&t, &repeated[..3], None, 2).unwrap();

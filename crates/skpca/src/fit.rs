@@ -1,4 +1,4 @@
-//! What to fit: method, kernel, target and the numbers around them.
+//! The parameters of a fit: method, kernel, target and all other settings.
 
 use std::str::FromStr;
 use std::sync::Arc;
@@ -12,12 +12,12 @@ use crate::points::Points;
 use crate::spec::Spec;
 use skpca_simd::Level;
 
-/// Bytes that any fit takes: what threads work in.
-const ROOM: usize = 10_000_000;
-/// Bytes of the blocks that threads read and scale, per column.
-const READ: usize = 100_000;
-/// Rows that matter to the memory of a fit which holds none of them: it looks at samples.
-const COUNTED: usize = 100_000;
+/// Bytes that every fit needs for the working memory of its threads.
+const THREAD_BUFFERS: usize = 10_000_000;
+/// Bytes per column of the blocks that threads read and scale.
+const READ_BUFFERS: usize = 100_000;
+/// Maximum number of rows that affect the memory of a fit which does not hold all rows: it looks at samples of them.
+const SAMPLED_ROWS: usize = 100_000;
 
 /// What the order of the rows means.
 ///
@@ -29,21 +29,22 @@ const COUNTED: usize = 100_000;
 /// ```
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum RowOrder {
-    /// Time, if neighbouring rows are more alike than rows a little farther apart; nothing otherwise.
+    /// Rows are in time order if neighbouring rows are more alike than rows a little farther apart; otherwise their
+    /// order has no meaning.
     #[default]
     Auto,
-    /// Time.
+    /// Rows are in time order.
     Time,
-    /// Nothing: the rows might as well be shuffled.
+    /// The order has no meaning.
     Any,
 }
 
 impl RowOrder {
-    /// Every choice, with its name.
+    /// All variants with their names.
     pub const ALL: &'static [(&'static str, RowOrder)] =
         &[("auto", RowOrder::Auto), ("time", RowOrder::Time), ("any", RowOrder::Any)];
 
-    /// The name users give.
+    /// Returns the name that users write.
     pub fn name(self) -> &'static str {
         RowOrder::ALL.iter().find(|(_, order)| *order == self).expect("all are listed").0
     }
@@ -67,7 +68,7 @@ impl FromStr for RowOrder {
     }
 }
 
-/// What novelty is.
+/// The statistic that a novelty score is.
 ///
 /// ```
 /// use skpca::{Fit, Statistic};
@@ -76,21 +77,20 @@ impl FromStr for RowOrder {
 /// ```
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Statistic {
-    /// The squared distance to the span of the components (Hoffmann 2007): SPE, or Q.
+    /// The squared distance from the span of the components (Hoffmann 2007), also known as SPE or Q.
     #[default]
     Distance,
-    /// The Mahalanobis distance of all components and a little noise: SPE and T² in one. Unless it is said otherwise,
-    /// of as many components as there are points, 100 points, and a Gaussian ten times as wide (in squares) as by
-    /// default.
+    /// The Mahalanobis distance under the covariance of all components plus a little noise: SPE and T² in one. Its
+    /// defaults are 100 points, as many components as points, and a Gaussian kernel with a tenth of the usual γ.
     Mahalanobis,
 }
 
 impl Statistic {
-    /// Every choice, with its name.
+    /// All variants with their names.
     pub const ALL: &'static [(&'static str, Statistic)] =
         &[("distance", Statistic::Distance), ("mahalanobis", Statistic::Mahalanobis)];
 
-    /// The name users give.
+    /// Returns the name that users write.
     pub fn name(self) -> &'static str {
         Statistic::ALL.iter().find(|(_, s)| *s == self).expect("all are listed").0
     }
@@ -108,7 +108,7 @@ impl FromStr for Statistic {
     }
 }
 
-/// What to fit.
+/// The parameters of a fit.
 ///
 /// ```
 /// use skpca::{Fit, Points, Precision, Target};
@@ -122,43 +122,42 @@ impl FromStr for Statistic {
 /// ```
 #[derive(Clone, Debug, PartialEq)]
 pub struct Fit {
-    /// How the support is chosen.
+    /// The method that chooses the support points.
     pub method: Spec,
-    /// Inner products in feature space.
+    /// The kernel: inner products in feature space.
     pub kernel: Spec,
-    /// Number of components; 10, or the rank if that is lower, by default.
+    /// Number of components. Default: 10, or the rank if that is lower.
     pub components: Option<usize>,
-    /// How small, or how good; a fidelity of 0.95 by default.
+    /// Number of support points or fidelity to reach. Default: a fidelity of 0.95.
     pub target: Option<Target>,
-    /// Whether features are centred; by default, as in the method's paper.
+    /// Whether features are centred. Default: as in the method's paper.
     pub center: Option<bool>,
     /// How columns are scaled.
     pub scaling: Scaling,
-    /// Share of the training rows below the novelty threshold, where no false-alarm rate is asked for.
+    /// Share of the training rows below the novelty threshold; used unless `false_alarms` is given.
     pub quantile: f64,
-    /// Share of fresh normal rows above the novelty threshold: threshold and p-values then come from models that have
-    /// not seen the rows they score, which takes as many more fits as there are folds.
+    /// Share of fresh normal rows above the novelty threshold. Threshold and p-values then come from models that have
+    /// not seen the rows they score (cross-fitting), which takes one more fit per fold.
     pub false_alarms: Option<f64>,
-    /// What novelty is.
+    /// The statistic that a novelty score is.
     pub statistic: Statistic,
-    /// How well scores should agree with those of an exact model on rows held out, as a rank correlation; the number of
-    /// points grows until they do.
+    /// Rank correlation with the scores of an exact model to reach on held-out rows: the number of points grows until
+    /// it is reached.
     pub score_fidelity: Option<f64>,
-    /// Whether rows that do not belong to the others are set aside first, by concentration steps; the report names
-    /// them.
+    /// Whether outlying rows are first set aside by concentration steps; the report lists them.
     pub robust: bool,
     /// What the order of the rows means; only false-alarm rates depend on it.
     pub row_order: RowOrder,
-    /// Everything random depends on it and on nothing else.
+    /// Seed of everything random.
     pub seed: u64,
-    /// Which instructions kernel values are computed with.
+    /// Instruction set used for kernel values.
     pub level: Level,
 }
 
-/// Points of a detector, unless it is said otherwise.
-const DETECTOR: usize = 100;
-/// Its γ, as a share of the usual one.
-const BROAD: f64 = 0.1;
+/// Default number of support points under the Mahalanobis statistic.
+const DETECTOR_POINTS: usize = 100;
+/// Default γ under the Mahalanobis statistic, as a share of the usual one.
+const DETECTOR_GAMMA: f64 = 0.1;
 
 impl Default for Fit {
     fn default() -> Fit {
@@ -182,13 +181,13 @@ impl Default for Fit {
 }
 
 impl Fit {
-    /// Refuses what cannot be meant.
+    /// Rejects invalid parameters.
     pub fn check(&self) -> Result<()> {
         self.built()?;
         self.any_kernel().map(drop)
     }
 
-    /// The method, once all but the kernel is known to be sound: that may need the rows.
+    /// Checks everything but the kernel, which may need the rows, and returns the method.
     pub(crate) fn built(&self) -> Result<Box<dyn Method>> {
         let method = method::build(&self.method)?;
         self.level.instructions()?;
@@ -197,10 +196,10 @@ impl Fit {
             return Err(Error::parameter("kernel", &self.kernel.name, &expected));
         }
         if self.components == Some(0) {
-            return Err(Error::parameter("components", 0, "a whole number from 1"));
+            return Err(Error::parameter("components", 0, "an integer ≥ 1"));
         }
         match self.target {
-            Some(Target::Support(0)) => return Err(Error::parameter("support", 0, "a whole number from 1")),
+            Some(Target::Support(0)) => return Err(Error::parameter("support", 0, "an integer ≥ 1")),
             Some(Target::Fidelity(f)) if !(f > 0.0 && f <= 1.0) => {
                 return Err(Error::parameter("fidelity", f, "a number above 0 and up to 1"));
             }
@@ -218,7 +217,8 @@ impl Fit {
         Err(Error::parameter("quantile", self.quantile, "a number between 0 and 1"))
     }
 
-    /// A detector as it comes: `landmarks`, every component, 5 % false alarms.
+    /// Returns the parameters of a novelty detector: `landmarks`, the Mahalanobis statistic of all components, 5 %
+    /// false alarms.
     ///
     /// ```
     /// use skpca::{Fit, Points, Precision, toys};
@@ -238,37 +238,37 @@ impl Fit {
         }
     }
 
-    /// Size of a model of n rows, where nobody asked for one and the statistic has a usual one.
+    /// Returns the target for n rows: the requested one, or else the default of the statistic if it has one.
     pub(crate) fn usual_target(&self, n: usize) -> Result<Option<Target>> {
         let entry = method::entry(&self.method)?;
         let own = entry.capabilities.keeps_all_rows || entry.fixes_size(&self.method);
         let usual = self.statistic == Statistic::Mahalanobis && self.target.is_none() && !own;
-        Ok(if usual { Some(Target::Support(DETECTOR.min(n))) } else { self.target })
+        Ok(if usual { Some(Target::Support(DETECTOR_POINTS.min(n))) } else { self.target })
     }
 
-    /// How many components are looked for among n rows.
+    /// Returns the number of components to look for in n rows.
     pub(crate) fn wanted(&self, n: usize) -> usize {
         let usual = match (self.statistic, self.target) {
             (Statistic::Distance, _) => COMPONENTS,
             (Statistic::Mahalanobis, Some(Target::Support(m))) => m,
-            (Statistic::Mahalanobis, _) => DETECTOR,
+            (Statistic::Mahalanobis, _) => DETECTOR_POINTS,
         };
         self.components.unwrap_or(usual).min(n)
     }
 
-    /// The kernel of a table: by default a broader one where all components count.
+    /// Widens a Gaussian kernel whose γ was not given, for the Mahalanobis statistic.
     pub(crate) fn widened(&self, kernel: Arc<dyn Kernel>) -> Result<Arc<dyn Kernel>> {
         let broad = self.statistic == Statistic::Mahalanobis && self.kernel.fields.is_empty();
         let spec = kernel.spec();
         match spec.fields.get("gamma").and_then(serde_json::Value::as_f64) {
             Some(gamma) if broad && kernel::entry(&self.kernel)?.capabilities.gaussian => {
-                kernel::build_resolved(&spec.with("gamma", BROAD * gamma))
+                kernel::build_resolved(&spec.with("gamma", DETECTOR_GAMMA * gamma))
             }
             _ => Ok(kernel),
         }
     }
 
-    /// The kernel over any two points: they will do to see whether its name and parameters are known.
+    /// Builds the kernel over two arbitrary points, which is enough to check its name and parameters.
     fn any_kernel(&self) -> Result<Arc<dyn Kernel>> {
         let points = Points::new(1, vec![0.0, 1.0])?;
         let bandwidth = Bandwidth { rows: Some(&points), seed: 0 };
@@ -278,34 +278,34 @@ impl Fit {
         }
     }
 
-    /// Bytes that [`Fit::run`] will need for n rows of d columns beside the caller's own copy.
+    /// Returns the bytes that [`Fit::run`] will need for n rows of d columns, not counting the caller's own copy.
     pub fn memory(&self, n: usize, d: usize) -> Result<usize> {
         let (method, size) = (method::build(&self.method)?, self.size(n, d)?);
         let copied = Table::is_small(n, d) || method.holds_rows(&size) || size.reference_holds_rows();
         let rows = n.saturating_mul(if copied { 8 * (d + 2) } else { 16 });
-        Ok(method.memory(&size).saturating_add(rows).saturating_add(ROOM))
+        Ok(method.memory(&size).saturating_add(rows).saturating_add(THREAD_BUFFERS))
     }
 
-    /// Bytes that [`Fit::run_streamed`] will need for n rows of d columns if it may take `memory`: more where that is
-    /// not enough for anything.
+    /// Returns the bytes that [`Fit::run_streamed`] will need for n rows of d columns if it may use `memory`: more than
+    /// that if `memory` is too small for any fit.
     pub fn streamed_memory(&self, n: usize, d: usize, memory: usize) -> Result<usize> {
         if Table::is_small(n, d) {
             return self.sampled_memory(n, d);
         }
-        let read = READ.saturating_mul(d);
+        let read = READ_BUFFERS.saturating_mul(d);
         Ok(read.saturating_add(if self.holds_rows(n, d)? {
             self.sampled_memory(self.sample_within(n, d, memory)?, d)?
         } else {
-            self.memory(n.min(COUNTED), d)?
+            self.memory(n.min(SAMPLED_ROWS), d)?
         }))
     }
 
-    /// Whether the method holds something of every row.
+    /// Returns whether the method keeps something per row in memory.
     pub(crate) fn holds_rows(&self, n: usize, d: usize) -> Result<bool> {
         Ok(method::build(&self.method)?.holds_rows(&self.size(n, d)?))
     }
 
-    /// The size of this fit.
+    /// Returns the size of this fit.
     fn size(&self, n: usize, d: usize) -> Result<Size> {
         let support = match self.usual_target(n)? {
             Some(Target::Support(m)) => Some(m),
@@ -316,17 +316,17 @@ impl Fit {
         Ok(Size { n, d, q: self.wanted(n), support, dimension: kernel.rank(d), linear })
     }
 
-    /// Whether a fit looks at labels: it is refused without them.
+    /// Returns whether a fit needs labels; without them it is an error.
     pub fn labelled(&self) -> Result<bool> {
         Ok(self.needs_labels()?.is_some())
     }
 
-    /// Whether features are centred: by default, as in the method's paper.
+    /// Returns whether features are centred; by default this follows the method's paper.
     pub fn centered(&self) -> Result<bool> {
         Ok(self.center.unwrap_or(!method::entry(&self.method)?.capabilities.uncentred))
     }
 
-    /// What of a fit looks at labels, method or kernel, and its name.
+    /// Returns what needs labels, `"method"` or `"kernel"`, and its name.
     pub(crate) fn needs_labels(&self) -> Result<Option<(&'static str, &str)>> {
         Ok(if method::entry(&self.method)?.capabilities.labelled {
             Some(("method", &self.method.name))

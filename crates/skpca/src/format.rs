@@ -7,11 +7,11 @@
 //!           kernel.FIELD for each list among the kernel's parameters
 //! ```
 //!
-//! One entry, because the container writes entries in no fixed order and the same model must give the same
-//! bytes. The checksum covers the JSON and every tensor's name, shape and values: the container alone would
-//! accept a flipped bit. It is no signature, so a reader trusts nothing: header and JSON are capped, no more is read
-//! than the shapes ask for, every number must be finite and in its range, and the components of all but huge models
-//! must have unit norm.
+//! There is a single entry, because the container writes entries in no fixed order and the same model must give the
+//! same bytes. The checksum covers the JSON and every tensor's name, shape and values, as the container alone would
+//! accept a flipped bit. It is not a signature, so the reader trusts nothing: the size of header and JSON is limited,
+//! no more is read than the shapes require, every number must be finite and in range, and the components of all but
+//! huge models must have unit norm.
 
 use std::collections::HashMap;
 use std::io::{Read, Write};
@@ -31,16 +31,16 @@ use crate::report::{Agreement, Report};
 use crate::request::Request;
 use crate::spec::Spec;
 
-/// The version written; older ones are read, newer ones refused. Version 1 had other names for μ and β; versions 1 and
-/// 2 did not know the range of the training rows, the weights of a density, how rows were held out, nor a noise beside
-/// components; version 3 did not learn on.
+/// The current format version; older versions are read, newer ones are rejected. Version 1 had other names for μ and β.
+/// Versions 1 and 2 had no range of the training rows, no weights of a density, no calibration and no noise. Version 3
+/// had no online learning.
 pub const VERSION: u64 = 4;
-/// What a model that never learned on is written as: older programs read it.
+/// The version of models without online learning, so that older programs can read them.
 const WITHOUT_LEARNING: u64 = 3;
 const KEY: &str = "skpca";
-/// What a model keeps to learn on: bytes that are looked at when it does.
+/// The state of online learning: bytes that are only read when learning continues.
 const LEARNING: &str = "learning";
-/// Tensors of a model, besides …
+/// The tensors of a model.
 const TENSORS: [&str; 16] = [
     "axes",
     "beta",
@@ -59,15 +59,17 @@ const TENSORS: [&str; 16] = [
     "variances",
     "weights",
 ];
-/// … what version 1 called β and μ, and …
+/// The name of β in version 1.
 const BETA: &str = "mean";
+/// The name of μ in version 1.
 const MU: &str = "means";
-/// … the lists among the kernel's parameters, whose names begin with this.
+/// Prefix of the names of lists among the kernel's parameters.
 const KERNEL: &str = "kernel.";
-/// A header holds names and parameters: a larger one is not ours.
+/// Maximum size of a header, which holds names and parameters.
 const HEADER_LIMIT: u64 = 16 << 20;
-/// The JSON is no longer than this, and so much more for every column: parsed, it takes up to seventy times its length.
+/// Maximum length of the JSON without columns: parsed, it takes up to seventy times as much memory.
 const JSON_LIMIT: usize = 1 << 20;
+/// Additional length of the JSON allowed per column.
 const JSON_LIMIT_PER_COLUMN: usize = 256;
 
 struct Tensor {
@@ -77,7 +79,7 @@ struct Tensor {
     bytes: Vec<u8>,
 }
 
-/// Writes `model`; the same model gives the same bytes.
+/// Writes a model; the same model always gives the same bytes.
 pub fn write(model: &Model, mut to: impl Write) -> std::io::Result<()> {
     let parts = model.parts();
     let tensors = tensors(parts);
@@ -99,7 +101,7 @@ fn json_limit(d: usize) -> usize {
     JSON_LIMIT + JSON_LIMIT_PER_COLUMN * d
 }
 
-/// Reads a model, or says what is wrong with the bytes. Reads one byte past the model's end at most.
+/// Reads a model; invalid bytes are an error that says what is wrong. Reads at most one byte past the model's end.
 pub fn read(mut from: impl Read) -> Result<Model> {
     let mut bytes = Vec::new();
     take(&mut from, 8, &mut bytes)?;
@@ -123,13 +125,13 @@ pub fn read(mut from: impl Read) -> Result<Model> {
     from_bytes(&bytes, &header)
 }
 
-/// Appends the next `count` bytes. Memory grows with what arrives, not with what a header claims.
+/// Appends the next `count` bytes. Memory grows with the bytes received, not with what a header claims.
 fn take(from: &mut impl Read, count: u64, bytes: &mut Vec<u8>) -> Result<()> {
     let read = from.take(count).read_to_end(bytes).map_err(|error| Error::file(error.to_string()))?;
     if read as u64 == count { Ok(()) } else { Err(Error::file("it is too short")) }
 }
 
-/// Whether a tensor of this name is ours.
+/// Returns whether a tensor of this name belongs to the format.
 fn is_known(name: &str) -> bool {
     TENSORS.contains(&name) || [BETA, MU].contains(&name) || name.starts_with(KERNEL)
 }
@@ -144,7 +146,7 @@ fn from_bytes(bytes: &[u8], header: &Metadata) -> Result<Model> {
         return Err(Error::file("its skpca entry is too long"));
     }
     let json: Value = serde_json::from_str(text).map_err(|e| Error::file(format!("its skpca entry: {e}")))?;
-    // The version first: a newer one may have another checksum.
+    // Checked first, because a newer version may have another checksum.
     let version = json["version"].as_u64().ok_or_else(|| Error::file("it has no version"))?;
     if !(1..=VERSION).contains(&version) {
         let known = format!("this program reads 1 to {VERSION}");
@@ -162,7 +164,7 @@ fn from_bytes(bytes: &[u8], header: &Metadata) -> Result<Model> {
     })
 }
 
-/// The model of a file that passed its checksum, which a hostile one may too.
+/// Reads the model of a file with a valid checksum, which a forged file may have too.
 fn model(json: &Value, file: &SafeTensors) -> Result<Model> {
     let parts = Reader { json, file }.parts()?;
     let own = metadata(&parts);
@@ -235,7 +237,7 @@ fn tensors(parts: &Parts) -> Vec<Tensor> {
     all
 }
 
-/// The lists among a kernel's parameters: too long for a header.
+/// Returns the lists among a kernel's parameters, which are too long for a header.
 fn lists(kernel: &Spec) -> impl Iterator<Item = (&str, Vec<f64>)> {
     kernel.fields.iter().filter_map(|(field, value)| {
         let values = value.as_array()?.iter().map(|v| v.as_f64().unwrap_or(f64::NAN)).collect();
@@ -288,7 +290,7 @@ fn metadata(parts: &Parts) -> Value {
 }
 
 impl Calibration {
-    /// As one JSON object.
+    /// Returns a JSON object.
     pub fn to_json(&self) -> Value {
         json!({
             "folds": self.folds,
@@ -301,14 +303,14 @@ impl Calibration {
 }
 
 impl Learned {
-    /// As one JSON object, without the bytes.
+    /// Returns a JSON object without the state.
     pub fn to_json(&self) -> Value {
         json!({"rows": self.rows, "reference": self.reference, "error": self.error})
     }
 }
 
 impl Report {
-    /// As one JSON object; absent numbers are null.
+    /// Returns a JSON object; absent numbers are null.
     pub fn to_json(&self) -> Value {
         json!({
             "objective": self.objective,
@@ -329,7 +331,7 @@ impl Report {
     }
 }
 
-/// Takes the parts out of a file.
+/// Reads the parts of a model from a file.
 struct Reader<'a> {
     json: &'a Value,
     file: &'a SafeTensors<'a>,
@@ -398,7 +400,7 @@ impl Reader<'_> {
         Ok(kernel)
     }
 
-    /// The name of a tensor in this file's version.
+    /// Returns the name of a tensor in this file's version.
     fn name(&self, now: &'static str, in_version_1: &'static str) -> &'static str {
         if self.json["version"] == 1 { in_version_1 } else { now }
     }
@@ -493,7 +495,7 @@ impl Reader<'_> {
         })
     }
 
-    /// Row numbers; absent in older files.
+    /// Reads row numbers; absent in older files.
     fn set_aside(&self, value: Option<&Value>) -> Result<Vec<usize>> {
         let row = |value: &Value| value.as_u64().and_then(|row| usize::try_from(row).ok());
         let rows = value.and_then(Value::as_array).map(Vec::as_slice).unwrap_or_default();
@@ -553,7 +555,7 @@ fn numbers(view: &TensorView) -> Vec<f64> {
     view.data().as_chunks::<8>().0.iter().map(|bytes| f64::from_le_bytes(*bytes)).collect()
 }
 
-/// Two shares, the lower first; absent in older files.
+/// Reads two shares, the lower one first; absent in older files.
 fn interval(value: Option<&Value>) -> Result<Option<[f64; 2]>> {
     let Some(value) = value.filter(|value| !value.is_null()) else { return Ok(None) };
     let ends: Option<Vec<f64>> = value.as_array().and_then(|ends| ends.iter().map(Value::as_f64).collect());
@@ -563,7 +565,7 @@ fn interval(value: Option<&Value>) -> Result<Option<[f64; 2]>> {
     }
 }
 
-/// Absent where it was not asked for, and in older files.
+/// Reads the agreement of scores; absent if it was not requested, and in older files.
 fn agreement(value: Option<&Value>) -> Result<Option<Agreement>> {
     let Some(value) = value.filter(|value| !value.is_null()) else { return Ok(None) };
     let number = |name: &str| value[name].as_f64().ok_or_else(|| wrong("score_fidelity"));
@@ -579,7 +581,7 @@ fn wrong(name: &str) -> Error {
     Error::file(format!("its entry '{name}' is missing or of the wrong type"))
 }
 
-/// What a model is, as one JSON object: the fields of `fit --json` and `inspect --json`.
+/// Describes a model as a JSON object: the fields of `fit --json` and `inspect --json`.
 pub fn describe(model: &Model) -> Map<String, Value> {
     let parts = model.parts();
     let Value::Object(mut map) = json!({
@@ -644,7 +646,7 @@ mod tests {
         read(bytes).err().map(|error| error.to_string()).unwrap_or_default()
     }
 
-    /// A file whose checksum is right and whose content is not: `change` edits the JSON and the tensors.
+    /// Returns a file with invalid content and a valid checksum: `change` edits the JSON and the tensors.
     fn forged(change: impl Fn(&mut Value, &mut Vec<Tensor>)) -> Vec<u8> {
         forged_from(&model(), change)
     }
@@ -677,7 +679,7 @@ mod tests {
     }
 
     #[test]
-    fn files_of_version_2_do_not_know_the_range_of_the_training_rows() {
+    fn files_of_version_2_are_read_without_the_range_of_the_training_rows() {
         let old = forged(|json, list| {
             json["version"] = json!(2);
             list.retain(|tensor| tensor.name != "low" && tensor.name != "high");
@@ -689,7 +691,7 @@ mod tests {
     }
 
     #[test]
-    fn an_intake_comes_back_and_is_not_trusted() {
+    fn an_intake_is_read_back_and_checked() {
         let mut treated = model();
         let cell = |row: usize, column: usize| crate::Cell::Number((row + column) as f64);
         let names = ["x".to_string(), "y".to_string()];
@@ -700,7 +702,7 @@ mod tests {
         assert!(treated.take_in(other).is_err());
         let change = |change: fn(&mut Value)| message(&forged_from(&treated, |json, _| change(&mut json["intake"])));
         for (found, expected) in [
-            (change(|intake| intake["inputs"][0]["fill"] = Value::Null), "of the column \"x\" cannot be meant"),
+            (change(|intake| intake["inputs"][0]["fill"] = Value::Null), "of the column \"x\" is invalid"),
             (change(|intake| intake["inputs"][0]["name"] = json!("z")), "does not make the columns"),
             (change(|intake| *intake = json!([])), "'intake' is missing or of the wrong type"),
             (change(|intake| intake["missing"] = json!("mean")), "unknown treatment of missing values 'mean'"),
@@ -710,7 +712,7 @@ mod tests {
     }
 
     #[test]
-    fn forged_ranges_are_refused() {
+    fn forged_ranges_are_rejected() {
         let set = |name: &'static str, values: &'static [f64]| {
             forged(move |_, list| {
                 let range = tensor(list, name);
@@ -729,9 +731,9 @@ mod tests {
     }
 
     #[test]
-    fn a_scaler_that_was_given_is_in_the_file() {
+    fn an_absorbed_scaler_is_stored_in_the_file() {
         let given = model().with_scaler(&[1.0, 2.0], &[3.0, 4.0], None, None).unwrap();
-        assert_eq!(given.parts().columns.scaling, Scaling::Standard, "what standardises does so after any scaler");
+        assert_eq!(given.parts().columns.scaling, Scaling::Standard, "standard scaling is the same after any scaler");
         let points = toys::clusters(0);
         let fit =
             Fit { scaling: Scaling::None, components: Some(2), target: Some(Target::Support(3)), ..Fit::default() };
@@ -750,7 +752,7 @@ mod tests {
     }
 
     #[test]
-    fn a_kernel_with_lists_comes_back_and_forged_lists_are_refused() {
+    fn a_kernel_with_lists_is_read_back_and_forged_lists_are_rejected() {
         let points = toys::clusters(0);
         let kernel = Spec::new("conformal")
             .with("delta", 0.5)
@@ -784,7 +786,7 @@ mod tests {
     }
 
     #[test]
-    fn every_flipped_bit_and_every_cut_is_noticed() {
+    fn every_flipped_bit_and_every_truncation_is_detected() {
         let good = bytes(&model());
         assert!(read(&good[..]).is_ok());
         for bit in 0..8 * good.len() {
@@ -799,7 +801,7 @@ mod tests {
     }
 
     #[test]
-    fn files_of_other_kinds_are_named() {
+    fn other_files_are_rejected_with_a_reason() {
         assert_eq!(message(b""), "not a usable model file: it is too short");
         let header = "not a usable model file: its header is larger than any model's; is it a model file?";
         assert_eq!(message(b"x,y,label\n0.1,0.2,a\n"), header);
@@ -809,7 +811,7 @@ mod tests {
     }
 
     #[test]
-    fn a_density_is_not_trusted_either() {
+    fn forged_densities_are_rejected() {
         let target = Some(Target::Support(3));
         let fit = Fit { method: Spec::new("likelihood"), components: Some(2), target, ..Fit::default() };
         let model = fit.run(&toys::clusters(0), None, &()).unwrap();
@@ -840,7 +842,7 @@ mod tests {
     }
 
     #[test]
-    fn what_passes_the_checksum_is_still_not_trusted() {
+    fn files_with_a_valid_checksum_are_still_checked() {
         let cases: [(&str, Vec<u8>); 12] = [
             ("it has format version 5, this program reads 1 to 4", forged(|json, _| json["version"] = json!(5))),
             ("it has no version", forged(|json, _| json["version"] = Value::Null)),
@@ -884,7 +886,7 @@ mod tests {
     }
 
     #[test]
-    fn numbers_that_no_fit_gives_are_refused() {
+    fn implausible_numbers_are_rejected() {
         let set = |name: &'static str, value: Value| forged(|json, _| json[name] = value.clone());
         let twice = forged(|_, list| {
             let doubled = |bytes: &[u8; 8]| (1000.0 * f64::from_le_bytes(*bytes)).to_le_bytes();
@@ -900,7 +902,7 @@ mod tests {
             let held_out = json!({"folds": folds, "in_time_order": false, "effective": effective, "tail": tail});
             set("calibration", held_out)
         };
-        let calibration = "its calibration is none that a fit makes";
+        let calibration = "its calibration is invalid";
         let cases: [(&str, Vec<u8>); 19] = [
             (calibration, held_out(1, 2.0, 1.0)),
             (calibration, held_out(5, 1e9, 1.0)),
@@ -913,7 +915,7 @@ mod tests {
             ("its threshold 5 is not among the training scores", set("threshold", json!(5))),
             (" of a total variance of 0", set("total_variance", json!(0))),
             ("it captures 7 of a total variance of ", set("captured", json!(7))),
-            ("the variances do not add up to what is captured", set("captured", json!(0.1))),
+            ("the variances do not add up to the captured variance", set("captured", json!(0.1))),
             ("two columns have the name \"x\"", set("names", json!(["x", "x"]))),
             ("two columns have the name \"x\"", set("ignored", json!(["x"]))),
             ("unknown method 'magic': expected one of exact, ", set("method", json!({"name": "magic"}))),
@@ -928,8 +930,8 @@ mod tests {
     }
 
     #[test]
-    fn no_more_is_read_than_a_model_has() {
-        // What is read is counted: a file without an end, or with an endless entry, must not fill the memory.
+    fn no_more_is_read_than_the_length_of_a_model() {
+        // Counts the bytes read: a file without an end, or with an endless entry, must not fill the memory.
         struct Endless<'a>(&'a [u8], usize);
         impl Read for Endless<'_> {
             fn read(&mut self, to: &mut [u8]) -> std::io::Result<usize> {

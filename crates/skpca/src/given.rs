@@ -1,4 +1,4 @@
-//! Landmarks that the user chose: rows by number, or any points in the units of the table.
+//! Landmarks chosen by the user: row numbers, or any points in the units of the table.
 
 use crate::error::{Error, Result};
 use crate::fit::Fit;
@@ -10,7 +10,7 @@ use crate::source::Source;
 use crate::spec::Spec;
 use crate::watch::Watch;
 
-/// Where the landmarks are.
+/// Landmarks chosen by the user.
 ///
 /// ```
 /// use skpca::{Fit, Given, Points, toys};
@@ -22,15 +22,15 @@ use crate::watch::Watch;
 /// ```
 #[derive(Clone, Debug, PartialEq)]
 pub enum Given {
-    /// Numbers of rows, from 0; each counts once.
+    /// Row numbers, from 0; duplicates are ignored.
     Rows(Vec<usize>),
     /// Points with the columns of the table, unscaled.
     Points(Points<'static>),
 }
 
 impl Fit {
-    /// Fits a model that keeps exactly these landmarks, and the best components in their span. Those that depend on
-    /// others are left out, and a note names them.
+    /// Fits a model with exactly these landmarks and the best components in their span. Landmarks that depend linearly
+    /// on others are left out, and a note lists them.
     ///
     /// ```
     /// use skpca::{Fit, Given, toys};
@@ -50,7 +50,7 @@ impl Fit {
     ) -> Result<Model> {
         let ours = Spec::new("landmarks");
         if self.method != ours && self.method != Fit::default().method {
-            return Err(Error::parameter("method", &self.method, "landmarks, where they are given"));
+            return Err(Error::parameter("method", &self.method, "landmarks, because landmarks are given"));
         }
         if self.target.is_some() {
             let value = match &landmarks {
@@ -65,7 +65,7 @@ impl Fit {
         let fit = Fit { method: ours, ..self.clone() };
         let (plan, table) = Plan::with_table(&fit, points, names, watch)?;
         let support = match landmarks {
-            Given::Rows(rows) => Support::Rows(sound(rows, points.n())?),
+            Given::Rows(rows) => Support::Rows(sorted(rows, points.n())?),
             Given::Points(given) => {
                 if given.d() != points.d() {
                     return Err(Error::Width { found: given.d(), expected: points.d() });
@@ -79,8 +79,8 @@ impl Fit {
     }
 }
 
-/// Increasing, each once, and none beyond the table.
-fn sound(mut rows: Vec<usize>, n: usize) -> Result<Vec<usize>> {
+/// Sorts the row numbers and removes duplicates; numbers beyond the table are an error.
+fn sorted(mut rows: Vec<usize>, n: usize) -> Result<Vec<usize>> {
     if let Some(row) = rows.iter().find(|row| **row >= n) {
         return Err(Error::parameter("landmarks", row, &format!("numbers of rows, from 0 to {}", n - 1)));
     }
@@ -104,7 +104,7 @@ mod tests {
     }
 
     #[test]
-    fn exactly_the_points_given_are_kept_and_dependent_ones_named() {
+    fn given_points_are_kept_and_dependent_ones_are_noted() {
         let points = toys::parabola(0);
         let fit = Fit { components: Some(2), ..Fit::default() };
         let rows = vec![3, 99, 17, 400];
@@ -130,7 +130,7 @@ mod tests {
     }
 
     #[test]
-    fn landmarks_that_make_no_sense_are_refused() {
+    fn invalid_landmarks_are_rejected() {
         let message = |fit: Fit, given: Given| fitted(&fit, given).err().unwrap().to_string();
         let base = Fit::default;
         assert_eq!(message(base(), Given::Rows(vec![500])), "landmarks = 500: expected numbers of rows, from 0 to 499");
@@ -138,7 +138,7 @@ mod tests {
         let narrow = Points::new(1, vec![0.0, 1.0]).unwrap();
         assert!(message(base(), Given::Points(narrow)).contains("column"));
         let other = Fit { method: Spec::new("greedy"), ..base() };
-        let expected = "method = greedy: expected landmarks, where they are given";
+        let expected = "method = greedy: expected landmarks, because landmarks are given";
         assert_eq!(message(other, Given::Rows(vec![1])), expected);
         let sized = Fit { target: Some(crate::method::Target::Support(3)), ..base() };
         assert_eq!(message(sized, Given::Rows(vec![1, 2])), "landmarks = 2: expected landmarks or a size, not both");

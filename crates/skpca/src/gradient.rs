@@ -1,4 +1,4 @@
-//! Sums of kernel gradients as matrix products: how kernel values change when points move among rows that stay.
+//! Sums of kernel gradients as matrix products: derivatives of kernel values between fixed rows and moving points.
 //!
 //! ```text
 //! out_i = Σ_j w_ji ∂k(z_i, x_j)/∂z_i
@@ -8,9 +8,9 @@
 //! Manhattan, Pairs: pair by pair
 //! ```
 //!
-//! [`Kernel::add_gradient`] is the definition. The rows are packed once and serve any number of points: as points of
-//! the kernel tiles, which leave values `[panel][row][lane]` with the moving points as lanes, and as columns of the
-//! product that sums the gradient. Values stay in that layout until the gradient has been summed, so they are computed
+//! [`Kernel::add_gradient`] is the definition. Rows are packed once for any number of points: as points of the kernel
+//! tiles, which produce values `[panel][row][lane]` with the moving points as lanes, and as columns of the product that
+//! sums the gradient. Values stay in that layout until the gradient has been summed, so that they are computed only
 //! once.
 
 use std::ops::Range;
@@ -28,13 +28,13 @@ use crate::scatter::Scatter;
 use crate::spec::Spec;
 use skpca_simd::{Element, Tiles};
 
-/// Rows that stay, packed for kernel values with points that move and for the gradients of these values.
+/// Fixed rows, packed for kernel values with moving points and for the gradients of these values.
 pub(crate) struct Anchors {
     kernel: Arc<dyn Kernel>,
     points: Points<'static>,
-    /// What a row's values are multiplied by; nothing where all are 1.
+    /// Factors s_j of the values of each row, 1 by default.
     factors: Option<Vec<f64>>,
-    /// Roots of how much each row counts, which are in the factors too; nothing where all count one.
+    /// Roots of the weights of the rows, 1 by default; they are included in the factors.
     roots: Option<Vec<f64>>,
     /// Subtracted from rows and points before products of them are summed.
     centre: Vec<f64>,
@@ -42,30 +42,30 @@ pub(crate) struct Anchors {
     blocks: Vec<Block>,
 }
 
-/// Rows of one block.
+/// The rows of one block.
 struct Block {
     basis: Basis,
     /// Groups of coordinates, each `[row][coordinate]`, rows padded with zeros.
     columns: Vec<f64>,
 }
 
-/// `s_j k(x_j, z_i)`, a block of rows at a time, `[panel][row][lane]`: lanes are points, and what is padded is zero.
+/// `s_j k(x_j, z_i)` of each block of rows, in the layout `[panel][row][lane]`: lanes are points, and padding is zero.
 pub(crate) struct KernelValues {
     n: usize,
     m: usize,
-    /// Lanes of a panel.
+    /// Number of lanes of a panel.
     width: usize,
     values: Vec<Vec<f64>>,
-    /// `s_j g′` of kernels of the inner product.
+    /// `s_j g′`, for kernels of the inner product.
     slopes: Vec<Vec<f64>>,
 }
 
-/// The same layout for weights `w_ji`.
+/// Weights `w_ji` of a block of rows in the same layout.
 type Lanes = Vec<f64>;
 
 impl Anchors {
-    /// Packs `points`. Under a conformal kernel f(x) f(z) k(x, z) the values are f(x) k(x, z): the span of points does
-    /// not depend on the lengths that f gives them.
+    /// Packs `points`. For a conformal kernel f(x) f(z) k(x, z) the values are f(x) k(x, z), because the span of the
+    /// points z does not depend on their lengths, which f(z) changes.
     pub(crate) fn new(kernel: &Arc<dyn Kernel>, points: Points<'static>) -> Anchors {
         match Conformal::of(kernel.as_ref()) {
             Some(conformal) => {
@@ -76,7 +76,7 @@ impl Anchors {
         }
     }
 
-    /// The same for a kernel that is not conformal, and any factors of the rows.
+    /// Packs `points` for a kernel that is not conformal, with any factors of the rows.
     pub(crate) fn with_factors(
         kernel: &Arc<dyn Kernel>,
         points: Points<'static>,
@@ -100,7 +100,7 @@ impl Anchors {
         anchors
     }
 
-    /// The same where some rows count more: their squares and gradients are summed as if they were repeated.
+    /// Adds weights of the rows: squares and gradients are summed as if rows were repeated.
     pub(crate) fn weighted(self, weights: Option<&[f64]>) -> Anchors {
         let Some(weights) = weights else { return self };
         let roots: Vec<f64> = weights.iter().map(|w| w.sqrt()).collect();
@@ -112,12 +112,12 @@ impl Anchors {
         &self.points
     }
 
-    /// The kernel without the factors.
+    /// Returns the kernel without the factors.
     pub(crate) fn kernel(&self) -> &Arc<dyn Kernel> {
         &self.kernel
     }
 
-    /// The kernel matrix of all rows and some of them, factors of both included.
+    /// Computes the kernel matrix between all rows and some of them, including the factors of both.
     pub(crate) fn between(&self, rows: &[usize]) -> Mat<f64> {
         let mut k = self.values(&self.points.select(rows)).matrix();
         if self.factors.is_some() {
@@ -128,23 +128,23 @@ impl Anchors {
         k
     }
 
-    /// What each row's values are multiplied by.
+    /// Returns the factor of a row.
     fn factor(&self, row: usize) -> f64 {
         self.factors.as_ref().map_or(1.0, |factors| factors[row])
     }
 
-    /// Rows of a block with those that pad it.
+    /// Returns the number of rows of a block with padding.
     fn padded(&self, rows: usize) -> usize {
         rows.next_multiple_of(self.tiles.points())
     }
 
-    /// Numbers of coordinates in each group.
+    /// Returns the number of coordinates in each group.
     fn groups(&self) -> Vec<usize> {
         let (d, count) = (self.points.d(), self.points.d().div_ceil(self.tiles.points()));
         (0..count).map(|g| d * (g + 1) / count - d * g / count).collect()
     }
 
-    /// The rows whose combinations gradients are.
+    /// Packs the rows of which gradients are linear combinations.
     fn columns(&self, rows: Range<usize>) -> Vec<f64> {
         if is_pair_by_pair(self.kernel.form()) {
             return Vec::new();
@@ -165,7 +165,7 @@ impl Anchors {
         out
     }
 
-    /// The values of `z`.
+    /// Computes the kernel values of `z`.
     pub(crate) fn values(&self, z: &Points) -> KernelValues {
         let form = self.kernel.form();
         let blocks = blocks::map(self.points.n(), |rows| {
@@ -194,7 +194,7 @@ impl Anchors {
         out
     }
 
-    /// Multiplied by the factors of the rows, with zeros where there is no row or no point.
+    /// Multiplies by the factors of the rows, and sets the padding to zero.
     fn scaled(&self, rows: &Range<usize>, m: usize, mut lanes: Lanes) -> Lanes {
         let (width, padded) = (self.tiles.rows(), self.padded(rows.len()));
         for (panel, lanes) in lanes.chunks_exact_mut(padded * width).enumerate() {
@@ -211,7 +211,7 @@ impl Anchors {
         lanes
     }
 
-    /// `Σ_j w_j k_j k_jᵀ` and `Σ_j w_j k_j` over the rows.
+    /// Computes `Σ_j w_j k_j k_jᵀ` and `Σ_j w_j k_j` over the rows.
     pub(crate) fn scatter(&self, values: &KernelValues) -> (Mat<f64>, Vec<f64>) {
         let sum = blocks::sum(
             self.points.n(),
@@ -225,14 +225,14 @@ impl Anchors {
         sum.into_parts()
     }
 
-    /// `K M`, for an M of as many columns as points.
+    /// Computes `K M`, for an M with as many columns as points.
     pub(crate) fn times(&self, values: &KernelValues, matrix: MatRef<f64>) -> KernelValues {
         let packed = self.packed(matrix);
         let product = |rows: Range<usize>| self.block_times(&values.values[rows.start / blocks::ROWS], &packed, rows);
         KernelValues { values: blocks::map(self.points.n(), product), slopes: Vec::new(), ..*values }
     }
 
-    /// A matrix, a panel of its columns after the other, `[row][lane]`, padded with zeros.
+    /// Packs a matrix by panels of columns, each `[row][lane]`, padded with zeros.
     fn packed(&self, matrix: MatRef<f64>) -> Vec<f64> {
         let width = self.tiles.rows();
         let [rows, columns] = [matrix.nrows(), matrix.ncols()].map(|size| size.next_multiple_of(width));
@@ -244,7 +244,7 @@ impl Anchors {
         out
     }
 
-    /// Values of a block times a packed matrix, in the same layout.
+    /// Multiplies the values of a block by a packed matrix; the result has the same layout.
     fn block_times(&self, values: &[f64], packed: &[f64], rows: Range<usize>) -> Lanes {
         let width = self.tiles.rows();
         let size = self.padded(rows.len()) * width;
@@ -257,14 +257,14 @@ impl Anchors {
         out
     }
 
-    /// The gradient with weights `w = 2 (K − 1 meansᵀ) B Bᵀ`, d numbers per point.
+    /// Computes the gradient with weights `w = 2 (K − 1 meansᵀ) B Bᵀ`, d numbers per point.
     pub(crate) fn gradient(&self, z: &Points, values: &KernelValues, means: &[f64], b: MatRef<f64>) -> Vec<f64> {
         let width = self.tiles.rows();
         let twice = Mat::from_fn(b.nrows(), b.ncols(), |i, k| 2.0 * b[(i, k)]);
         let both = dense::product(twice.as_ref(), b.transpose());
         let offset: Vec<f64> =
             both.col_iter().map(|column| column.iter().zip(means).map(|(a, m)| a * m).sum()).collect();
-        // One product after the other, where that is less work.
+        // Multiply by one factor after the other if that is less work.
         let padded = |size: usize| size.next_multiple_of(width);
         let factors = if 2 * padded(b.ncols()) < padded(b.nrows()) {
             vec![self.packed(twice.as_ref()), self.packed(b.transpose())]
@@ -287,7 +287,7 @@ impl Anchors {
         })
     }
 
-    /// The gradient with the weights `w[(j, i)]` of row j and point i.
+    /// Computes the gradient with the weights `w[(j, i)]` of row j and point i.
     pub(crate) fn gradient_with(&self, z: &Points, values: &KernelValues, w: MatRef<f64>) -> Vec<f64> {
         let width = self.tiles.rows();
         self.summed(z, values, |rows| {
@@ -301,7 +301,7 @@ impl Anchors {
         })
     }
 
-    /// Values hold the rows' factors already; where the gradient is not made of values, weights must.
+    /// Multiplies weights by the factors of the rows if the gradient is not computed from values, which include them.
     fn scaled_weights(&self, rows: &Range<usize>, mut weights: Lanes) -> Lanes {
         if let (true, Some(factors)) = (is_pair_by_pair(self.kernel.form()), &self.factors) {
             let (width, factors) = (self.tiles.rows(), &factors[rows.clone()]);
@@ -325,11 +325,11 @@ impl Anchors {
             |a, b| a.iter_mut().zip(b).for_each(|(a, b)| *a += b),
         );
         let out = self.finished(z, &sum);
-        // Differences of numbers near the largest are infinite; the definition has a way around them.
+        // Differences of very large numbers overflow here; the definition avoids that.
         if out.iter().all(|v| v.is_finite()) { out } else { self.pair_by_pair(z, &weights) }
     }
 
-    /// Adds `Σ_j v_ji x_j`, `[panel][coordinate][lane]`, and after each panel's coordinates `t_i`.
+    /// Adds `Σ_j v_ji x_j`, `[panel][coordinate][lane]`, with `t_i` after the coordinates of each panel.
     fn add_block(&self, sum: &mut [f64], values: &KernelValues, rows: &Range<usize>, mut weights: Lanes) {
         let (width, d) = (self.tiles.rows(), self.points.d());
         let at = rows.start / blocks::ROWS;
@@ -357,7 +357,7 @@ impl Anchors {
         }
     }
 
-    /// From the sums to the gradient: the table in the module's head.
+    /// Computes the gradient from the sums, by the table in the module documentation.
     fn finished(&self, z: &Points, sum: &[f64]) -> Vec<f64> {
         let (width, d) = (self.tiles.rows(), z.d());
         let mut out = Vec::with_capacity(z.n() * d);
@@ -375,7 +375,7 @@ impl Anchors {
         out
     }
 
-    /// The definition.
+    /// Computes the gradient by its definition.
     fn pair_by_pair(&self, z: &Points, weights: &(impl Fn(Range<usize>) -> Lanes + Sync)) -> Vec<f64> {
         let (width, d) = (self.tiles.rows(), z.d());
         blocks::sum(
@@ -397,7 +397,7 @@ impl Anchors {
 }
 
 impl KernelValues {
-    /// `s_j k(x_j, z_i)`, rows by points.
+    /// Returns `s_j k(x_j, z_i)`, rows by points.
     pub(crate) fn matrix(&self) -> Mat<f64> {
         let width = self.width;
         let panels = self.m.div_ceil(width);
@@ -413,7 +413,7 @@ impl KernelValues {
     }
 }
 
-/// Whether gradients are not made of the values of the kernel: weights then hold the rows' factors.
+/// Returns whether gradients are not computed from kernel values; weights then include the factors of the rows.
 fn is_pair_by_pair(form: Form) -> bool {
     matches!(form, Form::Manhattan { .. } | Form::Pairs)
 }
@@ -472,7 +472,7 @@ mod tests {
         Mat::from_fn(rows, columns, |_, _| random.normal())
     }
 
-    /// Values, and both ways to weigh them, against the kernel's definition.
+    /// Compares values and gradients, for both kinds of weights, with the definition of the kernel.
     #[test]
     fn sums_equal_the_definition_for_every_kernel() {
         for (n, m, d) in [(1, 1, 1), (700, 17, 3), (485, 5, 40), (30, 33, 13)] {
@@ -520,7 +520,7 @@ mod tests {
     }
 
     #[test]
-    fn rows_near_the_largest_number_leave_a_gradient() {
+    fn rows_near_the_largest_number_give_a_finite_gradient() {
         let x = Points::new(1, vec![1.7e308, -1.7e308, 0.0, 1.0]).unwrap();
         let z = Points::new(1, vec![0.5]).unwrap();
         let kernel: Arc<dyn Kernel> = crate::kernel::build(&"rbf,gamma=0.5".parse().unwrap(), &z, 0).unwrap();

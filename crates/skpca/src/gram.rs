@@ -1,4 +1,4 @@
-//! Blocks of kernel values, and the product `K(X, Z) · A` that never writes `K` to memory.
+//! Blocks of kernel values, and the product `K(X, Z) · A` without storing `K`.
 //!
 //! ```text
 //! Gaussian    k = 2^( x'·z' − ‖x'‖²/2 − ‖z'‖²/2 )    x' = √(2γ log₂e) (x − z̄)
@@ -8,12 +8,12 @@
 //! Pairs       k                                      by its definition
 //! ```
 //!
-//! The points of a basis are packed once into panels; query rows are packed a block at a time. Coordinates are
-//! shifted by the basis mean where the kernel allows, because the expanded square loses what a common offset is
-//! larger than the distances. Where a row or a point is still so far out that the loss would show, its values
-//! are computed by [`Kernel::eval`] instead.
+//! The points of a basis are packed once into panels; query rows are packed block by block. Coordinates are shifted by
+//! the basis mean where the kernel allows it, because the expanded square loses precision when a common offset is large
+//! compared to the distances. The values of rows and points that are still too far out for that are computed by
+//! [`Kernel::eval`] instead.
 //!
-//! A query's values depend on the query and the basis only: not on its neighbours, block or thread.
+//! The values of a query depend only on the query and the basis, not on its neighbours, block or thread.
 
 mod pack;
 mod sums;
@@ -36,22 +36,22 @@ use sums::{AllTiles, Summing};
 pub(crate) use sums::{Number, Products, each_row};
 pub(crate) use symmetric::{BUNDLES, Symmetric};
 
-/// Query rows handled at a time; a multiple of every tile's rows.
+/// Query rows processed at a time; a multiple of every tile's rows.
 const BLOCK: usize = 64;
-/// Coordinates handled at a time: a panel of that depth stays in the first cache.
+/// Coordinates processed at a time: a panel of that depth stays in the L1 cache.
 const DEPTH: usize = 192;
-/// Points handled at a time for shallow and for deep rows; a multiple of every tile's points.
+/// Points processed at a time for rows of up to [`DEPTH`] coordinates; a multiple of every tile's points.
 const CHUNK_SHALLOW: usize = 240;
+/// Points processed at a time for rows of more coordinates.
 const CHUNK_DEEP: usize = 120;
 
-/// Columns up to which the next block of rows is asked for while one is computed: with few points there is little to
-/// compute, and it is memory that a pass waits for.
+/// Maximum number of columns for which the next block of rows is prefetched: such passes are memory-bound.
 const NARROW: usize = 32;
 
-/// Multiply-adds below which waking the threads costs more than they save.
+/// Passes of fewer multiply-adds than this run on the calling thread: starting threads would cost more than it saves.
 const SMALL: usize = 1 << 20;
 
-/// Arithmetic of a pass over queries.
+/// The arithmetic of a pass over queries.
 ///
 /// ```
 /// use skpca::{Fit, Precision, toys};
@@ -67,13 +67,13 @@ pub enum Precision {
     /// 64-bit throughout.
     #[default]
     Double,
-    /// 32-bit kernel values, 64-bit sums of chunks: every kernel value is off by about 1e-7 of the largest, which large
-    /// coefficients that cancel make more of. A [`Model`](crate::Model) knows by how much, and uses 64 bits where it
-    /// would show.
+    /// 32-bit kernel values, 64-bit sums of chunks. Kernel values have errors of about 1e-7 of the largest, which large
+    /// coefficients that cancel amplify. A [`Model`](crate::Model) estimates that error and uses 64 bits if it is too
+    /// large.
     Single,
 }
 
-/// Points packed for fast kernel values against them.
+/// Points packed for the fast computation of kernel values with them.
 ///
 /// ```
 /// use faer::Mat;
@@ -114,15 +114,16 @@ pub struct Weights {
     single: OnceLock<PackedWeights<f32>>,
 }
 
-/// Rows that a pass reads, a block at a time.
+/// Rows that a pass reads block by block.
 pub(crate) trait QueryRows: Sync {
     fn n(&self) -> usize;
     fn d(&self) -> usize;
-    /// The numbers of a run of rows as they lie in memory.
+    /// Returns the values of a range of rows as they are in memory.
     fn numbers(&self, rows: Range<usize>) -> Numbers<'_>;
-    /// What is yet to be subtracted from each column, and what it is then to be divided by.
+    /// Returns shift and divisor of each column if these values are not scaled yet.
     fn scaling(&self) -> Option<(&[f64], &[f64])>;
-    /// A run of rows, scaled, in `room` unless they lie in memory so; nothing if not all of them are finite.
+    /// Returns a range of rows, scaled, in `room` unless they are in memory that way; `None` if any value is not
+    /// finite.
     fn block<'a>(&'a self, rows: Range<usize>, room: &'a mut Vec<f64>) -> Option<Points<'a>>;
 }
 
@@ -148,12 +149,12 @@ impl QueryRows for Points<'_> {
     }
 }
 
-/// What a pass makes of a block of rows and their products: `out`, some numbers per row; tells whether all are finite.
-/// The rows themselves are there if the pass was told that they are read.
+/// Turns a block of rows and their products into `out`, some numbers per row. Returns whether all are finite. The rows
+/// themselves are only present if [`Queried::read`] is set.
 pub(crate) trait Finish<T>: Fn(Option<&Points>, Products, &mut [T]) -> bool + Sync {}
 impl<T, F: Fn(Option<&Points>, Products, &mut [T]) -> bool + Sync> Finish<T> for F {}
 
-/// Nothing but the products.
+/// Returns the products unchanged.
 pub(crate) fn as_they_are<T: Number>(_: Option<&Points>, mut products: Products, out: &mut [T]) -> bool {
     products.write(out)
 }
@@ -161,7 +162,7 @@ pub(crate) fn as_they_are<T: Number>(_: Option<&Points>, mut products: Products,
 /// A pass over rows.
 pub(crate) struct Queried<'a, R> {
     pub rows: &'a R,
-    /// Whether the rows themselves are wanted, besides the products.
+    /// Whether the rows themselves are needed, besides the products.
     pub read: bool,
     pub weights: &'a Weights,
     pub precision: Precision,
@@ -185,9 +186,9 @@ impl Arithmetic for f32 {
     }
 }
 
-/// What `cell` holds, or what `make` gives, which it then holds. Not `get_or_init`: a process that is forked while
-/// another thread is inside `make` would wait for ever for that thread, which it does not have. Here two threads may
-/// both make the value, which is the same.
+/// Returns the value of `cell`, which is set to `make()` if it is empty. Unlike with `get_or_init`, two threads may
+/// both compute the (same) value: a process forked while another thread is inside `make` would otherwise wait forever
+/// for a thread that does not exist in it.
 fn cached<T>(cell: &OnceLock<T>, make: impl FnOnce() -> T) -> &T {
     if cell.get().is_none() {
         let _ = cell.set(make());
@@ -202,8 +203,8 @@ impl Basis {
         Basis::centred(kernel, points, means)
     }
 
-    /// Packs `points` for values `k(x, z_j) − means[j]`: products then need no correction by a constant, which in
-    /// 32 bits would cost the digits that the values have in common.
+    /// Packs `points` for values `k(x, z_j) − means[j]`. Products then need no correction by a constant, which in
+    /// 32 bits would lose the leading digits that the values have in common.
     pub fn centred(kernel: Arc<dyn Kernel>, points: Points<'static>, means: Vec<f64>) -> Basis {
         assert_eq!(means.len(), points.n());
         let instructions = kernel.instructions();
@@ -212,12 +213,12 @@ impl Basis {
         Basis { kernel, points, means, coordinates, instructions, double, single: OnceLock::new() }
     }
 
-    /// The kernel.
+    /// Returns the kernel.
     pub fn kernel(&self) -> &Arc<dyn Kernel> {
         &self.kernel
     }
 
-    /// The points, as given.
+    /// Returns the points, as given.
     pub fn points(&self) -> &Points<'static> {
         &self.points
     }
@@ -229,15 +230,16 @@ impl Basis {
         Weights { matrix: a, double, single: OnceLock::new() }
     }
 
-    /// `(K(X, Z) − 1 meansᵀ) · A`, n × c, row after row, in parallel.
+    /// Returns `(K(X, Z) − 1 meansᵀ) · A`, n × c, row after row; computed in parallel.
     pub fn product(&self, x: &Points, weights: &Weights, precision: Precision) -> Vec<f64> {
         let mut out = vec![0.0; x.n() * weights.matrix.ncols()];
         self.pass(&Queried { rows: x, read: false, weights, precision }, &as_they_are, &mut out);
         out
     }
 
-    /// The same product, never written: `finish` turns each block of it into the rows of `out` while it is in cache.
-    /// Returns whether all rows and all of `out` are finite; the block of a row that is not finite is left as it was.
+    /// Computes the same product without storing it: `finish` turns each block of it into the rows of `out` while it is
+    /// in cache. Returns whether all rows and all of `out` are finite; the block of a row that is not finite is not
+    /// written.
     pub(crate) fn pass<T: Number>(
         &self,
         queried: &Queried<impl QueryRows>,
@@ -288,7 +290,7 @@ impl Basis {
             }
             queries.pack(&self.coordinates, &placing, x.numbers(rows.clone()), points.as_ref());
             if points.is_none() && !queries.far.is_empty() {
-                // Rare, but not finite rows are among them.
+                // Rare; these may include rows that are not finite.
                 points = x.block(rows.clone(), room);
                 if points.is_none() {
                     return false;
@@ -312,7 +314,7 @@ impl Basis {
         }
     }
 
-    /// The block `K(X, Z)` itself, sequentially, into `out` (rows of X by points of Z).
+    /// Writes the block `K(X, Z)` itself, sequentially, to `out` (rows of X by points of Z).
     pub(crate) fn block(&self, x: &Points, mut out: MatMut<f64>) {
         assert_eq!((out.nrows(), out.ncols()), (x.n(), self.points.n()));
         let rows = self.double.tiles.rows();
@@ -326,8 +328,8 @@ impl Basis {
         });
     }
 
-    /// All kernel values, less the means, sequentially, to `take(panel, first, values)`: `values[j][i]` is of point
-    /// `first + j` and the i-th row of the panel. Both may run over the end.
+    /// Passes all kernel values, minus the means, sequentially to `take(panel, first, values)`: `values[j][i]` is that
+    /// of point `first + j` and the i-th row of the panel. Both may run past the end.
     pub(crate) fn panels<E: Arithmetic>(&self, x: &Points, mut take: impl FnMut(usize, usize, &[E])) {
         let packed = E::packed(self);
         let mut scratch = Scratch::new(packed, 0);
@@ -342,8 +344,8 @@ impl Basis {
         }
     }
 
-    /// All kernel values of a packed block of `n` queries, a panel and a chunk at a time, to
-    /// `take(panel, chunk, values)`. The points themselves are read where some are far out.
+    /// Passes all kernel values of a packed block of `n` queries to `take(panel, chunk, values)`, for one panel and
+    /// chunk at a time. The rows `x` themselves are needed if some are far out.
     fn sweep<E: Element>(
         &self,
         packed: &Packed<E>,
@@ -354,8 +356,8 @@ impl Basis {
     ) {
         let rows = packed.tiles.rows();
         let panels = n.div_ceil(rows);
-        // With one run of coordinates a panel is used up while it is in cache; with several, all panels of the
-        // block share each run of the points.
+        // With one run of coordinates a panel is finished while it is in cache; with several, all panels of the block
+        // share each run of the points.
         let together = if packed.d <= DEPTH { 1 } else { panels };
         for (chunk, points) in packed.chunks.iter().enumerate() {
             let size = points.terms.len() * rows;
@@ -406,7 +408,7 @@ impl Basis {
         }
     }
 
-    /// `g` and `f` where the tiles cannot compute them; they have not subtracted the means then.
+    /// Applies `g` and `f` and subtracts the means if the tiles cannot do so.
     fn finish<E: Element>(&self, points: &Chunk<E>, queries: &Queries<E>, panel: usize, values: &mut [E]) {
         if self.coordinates.finished {
             return;
@@ -426,7 +428,7 @@ impl Basis {
         }
     }
 
-    /// Replaces the values of far-out rows and points by the kernel's definition.
+    /// Recomputes the values of far-out rows and points by the kernel's definition.
     fn by_definition<E: Element>(
         &self,
         packed: &Packed<E>,
@@ -439,21 +441,21 @@ impl Basis {
         let rows = packed.tiles.rows();
         let first = chunk * packed.chunk;
         let last = (first + packed.chunk).min(self.points.n());
-        let mut mend_value = |row: usize, point: usize| {
+        let mut recompute = |row: usize, point: usize| {
             let value = self.kernel.eval(x.row(row), self.points.row(point));
             values[(point - first) * rows + row - panel * rows] = E::from_f64(value - self.means[point]);
         };
         for &row in queries.far.iter().filter(|&&row| row / rows == panel) {
-            (first..last).for_each(|point| mend_value(row, point));
+            (first..last).for_each(|point| recompute(row, point));
         }
         for &point in &packed.chunks[chunk].far {
-            (panel * rows..((panel + 1) * rows).min(x.n())).for_each(|row| mend_value(row, point));
+            (panel * rows..((panel + 1) * rows).min(x.n())).for_each(|row| recompute(row, point));
         }
     }
 }
 
-/// Does nothing but fused multiply-adds, on every thread and in the tiles of the hot loop, and returns how many: the
-/// limit that benchmarks compare the hot loop with.
+/// Executes only fused multiply-adds, on every thread and in the tiles of the hot loop, and returns their number. This
+/// is the peak rate that benchmarks compare the hot loop with.
 pub fn multiply_adds(precision: Precision, level: Level, rounds: usize) -> Result<u64> {
     let instructions = level.instructions()?;
     Ok(match precision {
@@ -493,7 +495,7 @@ mod tests {
         Mat::from_fn(m, columns, |_, _| random.normal())
     }
 
-    /// Every block value against the kernel's definition, as a share of the largest.
+    /// Returns the largest error of the block against the kernel's definition, as a share of the largest value.
     fn block_error(basis: &Basis, x: &Points) -> f64 {
         let z = basis.points();
         let mut k = Mat::zeros(x.n(), z.n());
@@ -502,7 +504,8 @@ mod tests {
         (&k - &exact).norm_max() / exact.norm_max()
     }
 
-    /// The fused product against the definition; the scale is `|K| |A|`, what rounding is relative to.
+    /// Returns the largest error of the fused product against the definition, relative to the largest entry of `|K|
+    /// |A|`.
     fn product_error(basis: &Basis, x: &Points, columns: usize, precision: Precision) -> f64 {
         let z = basis.points();
         let a = weights(z.n(), columns);
@@ -544,10 +547,10 @@ mod tests {
     }
 
     #[test]
-    fn far_rows_and_offsets_lose_nothing() {
+    fn far_rows_and_offsets_lose_no_precision() {
         for level in Instructions::available() {
             for (kernel, far) in [("rbf,gamma=0.1", 1e6), ("rbf,gamma=1e-3", 1e9), ("laplacian,gamma=0.1", 1e7)] {
-                // Two clouds far apart: between them the kernel is zero, within each it is as near the origin.
+                // Two distant clouds: the kernel is zero between them, and within each the same as near the origin.
                 let near = cloud(20, 3, 3);
                 let moved: Vec<f64> = near.values().iter().map(|v| v + far).collect();
                 let z = Points::new(3, [near.values(), &moved].concat()).unwrap();
@@ -590,16 +593,16 @@ mod tests {
         }
     }
 
-    /// As in a process forked by one thread while another packs: it must not wait for the other.
+    /// As in a process forked by one thread while another one packs: it must not wait for that thread.
     #[test]
-    fn a_value_that_another_thread_is_making_is_not_waited_for() {
+    fn cached_does_not_wait_for_another_thread() {
         let cell = OnceLock::new();
         let outer = cached(&cell, || *cached(&cell, || 7));
         assert_eq!(*outer, 7);
     }
 
     #[test]
-    fn a_row_does_not_know_its_batch() {
+    fn results_of_a_row_do_not_depend_on_its_batch() {
         for level in Instructions::available() {
             for entry in KERNELS {
                 for d in [1, 10, 300] {

@@ -1,12 +1,12 @@
-//! How the columns of a table, with its empty cells and categories, become the numbers that a model is fitted to.
+//! Encodes the columns of a table, with empty cells and categories, as the numbers that a model is fitted to.
 //!
 //! ```text
-//! number     x; in an empty cell the median of the training rows
-//! category   one column for each value of the training rows, sorted: 1 where the cell has it, 0 elsewhere;
-//!            an empty cell has the most frequent value
+//! number     x; an empty cell becomes the median of the training rows
+//! category   one column per value of the training rows, sorted: 1 if the cell has that value, else 0 (one-hot);
+//!            an empty cell becomes the most frequent value
 //! ```
 //!
-//! What was learned from the training rows is kept with the model: new rows are treated as those were.
+//! The encoding learned from the training rows is stored with the model and applied to new rows.
 
 use std::collections::{BTreeMap, HashSet};
 use std::str::FromStr;
@@ -15,10 +15,10 @@ use serde_json::{Map, Value, json};
 
 use crate::error::{Error, Result};
 
-/// Values that a column of categories may have: one with more holds names or keys.
+/// Maximum number of categories of a column: a column with more probably holds names or keys.
 const MOST_CATEGORIES: usize = 1000;
 
-/// What becomes of empty cells.
+/// The treatment of empty cells.
 ///
 /// ```
 /// use skpca::Missing;
@@ -38,7 +38,7 @@ pub enum Missing {
     Drop,
 }
 
-/// What becomes of categories that no training row had.
+/// The treatment of categories that do not occur in the training rows.
 ///
 /// ```
 /// use skpca::Unknown;
@@ -57,21 +57,21 @@ pub enum Unknown {
 }
 
 impl Missing {
-    /// Every choice, with its name.
+    /// All variants with their names.
     pub const ALL: &'static [(&'static str, Missing)] =
         &[("refuse", Missing::Refuse), ("median", Missing::Median), ("drop", Missing::Drop)];
 
-    /// The name users give.
+    /// Returns the name that users write.
     pub fn name(self) -> &'static str {
         Missing::ALL.iter().find(|(_, m)| *m == self).map_or("", |(name, _)| name)
     }
 }
 
 impl Unknown {
-    /// Every choice, with its name.
+    /// All variants with their names.
     pub const ALL: &'static [(&'static str, Unknown)] = &[("refuse", Unknown::Refuse), ("zero", Unknown::Zero)];
 
-    /// The name users give.
+    /// Returns the name that users write.
     pub fn name(self) -> &'static str {
         Unknown::ALL.iter().find(|(_, u)| *u == self).map_or("", |(name, _)| name)
     }
@@ -101,7 +101,7 @@ fn choice<T: Copy>(what: &'static str, text: &str, all: &[(&str, T)]) -> Result<
     })
 }
 
-/// How a table is treated before its columns are scaled.
+/// The encoding of a table before its columns are scaled.
 ///
 /// ```
 /// use skpca::{Cell, Intake, Missing, Unknown};
@@ -115,17 +115,17 @@ fn choice<T: Copy>(what: &'static str, text: &str, all: &[(&str, T)]) -> Result<
 pub struct Intake {
     /// The columns that a table must have.
     pub inputs: Vec<Input>,
-    /// What becomes of empty cells.
+    /// The treatment of empty cells.
     pub missing: Missing,
-    /// What becomes of categories that no training row had.
+    /// The treatment of categories that do not occur in the training rows.
     pub unknown: Unknown,
-    /// The column of time, which is no input.
+    /// The time column, which is not an input.
     pub time: Option<String>,
-    /// The share of the training rows' cells that were empty.
+    /// The share of empty cells in the training rows.
     pub empty: f64,
 }
 
-/// A column of a table.
+/// An input column of a table.
 ///
 /// ```
 /// use skpca::{Cell, Intake, Missing, Unknown};
@@ -139,11 +139,11 @@ pub struct Intake {
 pub struct Input {
     /// Its name, or its number from 0 in a table without names.
     pub name: String,
-    /// What it holds.
+    /// The kind of its values.
     pub kind: Kind,
 }
 
-/// What a column of a table holds.
+/// The kind of values in a column.
 ///
 /// ```
 /// use skpca::{Cell, Intake, Kind, Missing, Unknown};
@@ -155,16 +155,16 @@ pub struct Input {
 /// ```
 #[derive(Clone, Debug, PartialEq)]
 pub enum Kind {
-    /// Numbers, and what an empty cell is filled with.
+    /// Numbers.
     Number {
-        /// The median of the training rows, where empty cells are filled.
+        /// The median of the training rows, if empty cells are filled.
         fill: Option<f64>,
     },
-    /// One of a few values each.
+    /// Categories.
     Category {
-        /// The values of the training rows, sorted.
+        /// The categories of the training rows, sorted.
         values: Vec<String>,
-        /// The number among them of the most frequent one, where empty cells are filled.
+        /// The index of the most frequent one, if empty cells are filled.
         fill: Option<usize>,
     },
 }
@@ -178,14 +178,14 @@ pub enum Kind {
 /// ```
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Cell<'a> {
-    /// A number; NaN where the cell is empty.
+    /// A number; NaN if the cell is empty.
     Number(f64),
-    /// A category; blank where the cell is empty.
+    /// A category; blank if the cell is empty.
     Text(&'a str),
 }
 
 impl Cell<'_> {
-    /// Whether there is nothing in it.
+    /// Returns whether the cell is empty.
     pub fn is_empty(&self) -> bool {
         match self {
             Cell::Number(value) => value.is_nan(),
@@ -195,8 +195,8 @@ impl Cell<'_> {
 }
 
 impl Intake {
-    /// Learns fills and categories from training rows: `cell(row, column)` is a cell of each of the `named` columns,
-    /// all of one kind in a column.
+    /// Learns fill values and categories from training rows. `cell(row, column)` returns the cells of the `named`
+    /// columns; all cells of a column are of one kind.
     ///
     /// ```
     /// use skpca::{Cell, Intake, Missing, Unknown};
@@ -229,12 +229,12 @@ impl Intake {
         Ok(Intake { inputs, missing, unknown, time: None, empty })
     }
 
-    /// Number of columns that the model is fitted to.
+    /// Returns the number of encoded columns.
     pub fn width(&self) -> usize {
         self.inputs.iter().map(Input::width).sum()
     }
 
-    /// Their names: `mode=auto` for the value `auto` of the category `mode`.
+    /// Returns the names of the encoded columns: `mode=auto` for the value `auto` of the category `mode`.
     pub fn names(&self) -> Vec<String> {
         let of = |input: &Input| match &input.kind {
             Kind::Number { .. } => vec![input.name.clone()],
@@ -243,30 +243,30 @@ impl Intake {
         self.inputs.iter().flat_map(of).collect()
     }
 
-    /// Names of the columns of categories.
+    /// Iterates over the names of the categorical columns.
     pub fn categories(&self) -> impl Iterator<Item = &String> {
         let category = |input: &&Input| matches!(input.kind, Kind::Category { .. });
         self.inputs.iter().filter(category).map(|input| &input.name)
     }
 
-    /// Whether a row has an empty cell.
+    /// Returns whether a row has an empty cell.
     pub fn is_gappy<'a>(&self, cell: impl Fn(usize) -> Cell<'a>) -> bool {
         (0..self.inputs.len()).any(|column| cell(column).is_empty())
     }
 
-    /// Appends the numbers of a row, and counts the cells that were filled; `row` is its number, for messages. Nothing
-    /// is appended where the row is refused.
+    /// Appends the encoded numbers of a row and returns the number of filled cells; `row` is the row's number for
+    /// messages. On an error nothing is appended.
     pub fn encode<'a>(&self, row: usize, cell: impl Fn(usize) -> Cell<'a>, out: &mut Vec<f64>) -> Result<usize> {
         let (start, mut filled) = (out.len(), 0);
         for (column, input) in self.inputs.iter().enumerate() {
             let cell = cell(column);
             filled += usize::from(cell.is_empty());
-            if let Err(refused) = input.encode(cell, self.unknown, out) {
+            if let Err(rejected) = input.encode(cell, self.unknown, out) {
                 out.truncate(start);
                 let column = input.name.clone();
-                return Err(match refused {
-                    Refused::Empty => Error::EmptyCell { row, column },
-                    Refused::Unknown { value, expected } => Error::UnknownCategory { row, column, value, expected },
+                return Err(match rejected {
+                    Rejected::Empty => Error::EmptyCell { row, column },
+                    Rejected::Unknown { value, expected } => Error::UnknownCategory { row, column, value, expected },
                 });
             }
         }
@@ -280,7 +280,7 @@ fn learn_column<'a>(name: &str, present: impl Iterator<Item = Cell<'a>>, missing
     for cell in present {
         match cell {
             Cell::Number(value) if missing == Missing::Median => numbers.push(value),
-            // Their number alone matters.
+            // Only their count matters.
             Cell::Number(_) => numbers.push(0.0),
             Cell::Text(text) => {
                 texts += 1;
@@ -305,24 +305,24 @@ fn learn_column<'a>(name: &str, present: impl Iterator<Item = Cell<'a>>, missing
     Ok((texts, Kind::Category { values: counts.into_keys().map(String::from).collect(), fill }))
 }
 
-/// The mean of the two middle values where their number is even.
+/// Returns the median: the mean of the two middle values if their number is even.
 fn median(mut values: Vec<f64>) -> f64 {
     let half = values.len() / 2;
     let odd = values.len() % 2 == 1;
     let (below, middle, _) = values.select_nth_unstable_by(half, f64::total_cmp);
     let low = below.iter().copied().fold(f64::NEG_INFINITY, f64::max);
-    // Halves first: a sum of two huge values overflows.
+    // Halved before they are added, because the sum of two huge values overflows.
     if odd { *middle } else { low / 2.0 + *middle / 2.0 }
 }
 
-/// Why a cell is refused.
-enum Refused {
+/// The reason why a cell is rejected.
+enum Rejected {
     Empty,
     Unknown { value: String, expected: String },
 }
 
 impl Input {
-    /// How many columns are made of it.
+    /// Returns the number of encoded columns of this input.
     pub fn width(&self) -> usize {
         match &self.kind {
             Kind::Number { .. } => 1,
@@ -330,15 +330,15 @@ impl Input {
         }
     }
 
-    fn encode(&self, cell: Cell, unknown: Unknown, out: &mut Vec<f64>) -> std::result::Result<(), Refused> {
+    fn encode(&self, cell: Cell, unknown: Unknown, out: &mut Vec<f64>) -> std::result::Result<(), Rejected> {
         let unexpected =
-            |value: &str, expected: &str| Refused::Unknown { value: value.into(), expected: expected.into() };
+            |value: &str, expected: &str| Rejected::Unknown { value: value.into(), expected: expected.into() };
         match (&self.kind, cell) {
-            (Kind::Number { fill }, Cell::Number(value)) if value.is_nan() => out.push(fill.ok_or(Refused::Empty)?),
+            (Kind::Number { fill }, Cell::Number(value)) if value.is_nan() => out.push(fill.ok_or(Rejected::Empty)?),
             (Kind::Number { .. }, Cell::Number(value)) => out.push(value),
             (Kind::Category { values, fill }, Cell::Text(text)) => {
                 let place = match text.trim() {
-                    "" => Some(fill.ok_or(Refused::Empty)?),
+                    "" => Some(fill.ok_or(Rejected::Empty)?),
                     text => values.binary_search_by(|value| value.as_str().cmp(text)).ok(),
                 };
                 if place.is_none() && unknown == Unknown::Refuse {
@@ -353,16 +353,16 @@ impl Input {
     }
 }
 
-/// The first few of some values.
+/// Returns a list of the first few values.
 fn shortened(values: &[String]) -> String {
     const SHOWN: usize = 8;
     let more = if values.len() > SHOWN { format!(", … ({} in all)", values.len()) } else { String::new() };
     format!("{}{more}", values[..values.len().min(SHOWN)].join(", "))
 }
 
-/// In a model file.
+/// The encoding in a model file.
 impl Intake {
-    /// As one JSON object.
+    /// Returns the encoding as a JSON object.
     pub fn to_json(&self) -> Value {
         let input = |input: &Input| match &input.kind {
             Kind::Number { fill } => json!({ "name": input.name, "fill": fill }),
@@ -377,7 +377,7 @@ impl Intake {
         })
     }
 
-    /// What [`Intake::to_json`] wrote, or what is wrong with it.
+    /// Reads a JSON object as [`Intake::to_json`] writes it.
     pub(crate) fn from_json(json: &Value) -> Result<Intake> {
         let wrong = |what: &str| Error::file(format!("its intake: '{what}' is missing or of the wrong type"));
         let object = json.as_object().ok_or_else(|| wrong("intake"))?;
@@ -396,7 +396,7 @@ impl Intake {
         })
     }
 
-    /// What a reader must know before it trusts a file of a model of columns with these names, `d` of them.
+    /// Checks an intake read from a file, for a model with `d` columns of these names.
     pub(crate) fn check(&self, d: usize, names: Option<&Vec<String>>) -> Result<()> {
         let fills = self.missing == Missing::Median;
         let mut seen = HashSet::new();
@@ -411,7 +411,7 @@ impl Intake {
                 }
             };
             if !sound || !seen.insert(name) || Some(name) == self.time.as_ref() {
-                return Err(Error::file(format!("its intake of the column {name:?} cannot be meant")));
+                return Err(Error::file(format!("its intake of the column {name:?} is invalid")));
             }
         }
         if self.width() != d || names.is_some_and(|names| *names != self.names()) {
@@ -475,7 +475,7 @@ mod tests {
     }
 
     #[test]
-    fn cells_that_cannot_be_meant_are_refused() {
+    fn invalid_cells_are_rejected() {
         let intake = intake(Missing::Refuse, Unknown::Refuse);
         let message = |row| encoded(&intake, row).unwrap_err();
         assert_eq!(message((f64::NAN, "a")), "row 7 (from 0), column 'x': the cell is empty");
@@ -484,7 +484,7 @@ mod tests {
     }
 
     #[test]
-    fn columns_that_cannot_be_meant_are_refused() {
+    fn invalid_columns_are_rejected() {
         let learn = |cell: &dyn Fn(usize) -> Cell<'static>| {
             let one = ["x".to_string()];
             Intake::learn(&one, 1200, |row, _| cell(row), Default::default()).unwrap_err().to_string()
@@ -499,7 +499,7 @@ mod tests {
     }
 
     #[test]
-    fn the_median_is_in_the_middle() {
+    fn median_of_odd_even_and_huge_values() {
         for (values, expected) in
             [(vec![3.0], 3.0), (vec![2.0, 1.0], 1.5), (vec![9.0, -1.0, 4.0], 4.0), (vec![1e308, 1.7e308], 1.35e308)]
         {
@@ -508,7 +508,7 @@ mod tests {
     }
 
     #[test]
-    fn json_gives_it_back_and_lies_are_refused() {
+    fn json_round_trips_and_forged_json_is_rejected() {
         for missing in [Missing::Refuse, Missing::Median, Missing::Drop] {
             let known = Intake { time: Some("t".into()), ..intake(missing, Unknown::Zero) };
             let again = Intake::from_json(&known.to_json()).unwrap();
@@ -526,15 +526,12 @@ mod tests {
             ("'inputs' is missing", forged(&|json| json["inputs"][1]["categories"] = json!([1, 2, 3]))),
             ("unknown treatment of missing values 'mean'", forged(&|json| json["missing"] = json!("mean"))),
             ("'time' is missing", forged(&|json| json["time"] = json!(5))),
-            ("column \"x\" cannot be meant", forged(&|json| json["inputs"][0]["fill"] = Value::Null)),
-            ("column \"x\" cannot be meant", forged(&|json| json["inputs"][0]["fill"] = json!("much"))),
-            ("column \"x\" cannot be meant", forged(&|json| json["time"] = json!("x"))),
-            ("column \"x\" cannot be meant", forged(&|json| json["inputs"][1]["name"] = json!("x"))),
-            ("column \"kind\" cannot be meant", forged(&|json| json["inputs"][1]["fill"] = json!(3))),
-            (
-                "column \"kind\" cannot be meant",
-                forged(&|json| json["inputs"][1]["categories"] = json!(["b", "a", "c"])),
-            ),
+            ("column \"x\" is invalid", forged(&|json| json["inputs"][0]["fill"] = Value::Null)),
+            ("column \"x\" is invalid", forged(&|json| json["inputs"][0]["fill"] = json!("much"))),
+            ("column \"x\" is invalid", forged(&|json| json["time"] = json!("x"))),
+            ("column \"x\" is invalid", forged(&|json| json["inputs"][1]["name"] = json!("x"))),
+            ("column \"kind\" is invalid", forged(&|json| json["inputs"][1]["fill"] = json!(3))),
+            ("column \"kind\" is invalid", forged(&|json| json["inputs"][1]["categories"] = json!(["b", "a", "c"]))),
             ("does not make the columns", forged(&|json| json["inputs"][1]["categories"] = json!(["a", "b"]))),
             ("share of empty cells is 2", forged(&|json| json["empty"] = json!(2.0))),
         ] {

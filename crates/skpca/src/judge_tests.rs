@@ -1,11 +1,12 @@
-//! Models against the same formulas in double-double arithmetic: 106 bits, so that what is left is our own rounding.
+//! Compares models with the same formulas in double-double arithmetic, which has 106 bits, so that all differences are
+//! our own rounding errors.
 //!
 //! ```text
 //! μ = mean of k_z(x),     K_zz β = μ,     score = k(x, x) − 2 βᵀk_z(x) + μᵀβ − ‖Eᵀ Aᵀ(k_z(x) − μ)‖²
 //! ```
 //!
-//! Errors are counted in units of ε times κ, the rounding of one kernel value: its exponent is known to ε of what it is
-//! the difference of, γ ‖x‖² at most. Run with `--nocapture` for the figures.
+//! Errors are measured in units of ε κ, the rounding error of one kernel value: its exponent is a difference of terms
+//! up to γ ‖x‖² and thus accurate to ε times that. Run with `--nocapture` for the figures.
 
 use std::ops::{Add, Mul, Neg, Sub};
 
@@ -26,7 +27,7 @@ impl Double {
         Double(a, 0.0)
     }
 
-    /// Error-free, where the first is not the smaller one.
+    /// Adds without error if the first number is not the smaller one.
     fn fast(a: f64, b: f64) -> Double {
         let sum = a + b;
         Double(sum, b - (sum - a))
@@ -45,7 +46,7 @@ impl Double {
             return Double::ZERO;
         }
         let first = self.0.sqrt();
-        // One step of Newton doubles the digits.
+        // One Newton step doubles the number of digits.
         let rest = self - Double::of(first) * Double::of(first);
         Double::fast(first, rest.0 / (2.0 * first))
     }
@@ -92,7 +93,7 @@ fn dot(a: &[Double], b: &[Double]) -> Double {
     sum(a.iter().zip(b).map(|(a, b)| *a * *b))
 }
 
-/// `L`, row by row; nothing where the matrix is not positive definite to 106 bits.
+/// Returns `L`, row by row, or `None` if the matrix is not positive definite to 106 bits.
 fn cholesky(k: &[Vec<Double>]) -> Option<Vec<Vec<Double>>> {
     let mut l: Vec<Vec<Double>> = Vec::new();
     for (i, k) in k.iter().enumerate() {
@@ -123,7 +124,7 @@ fn solve(l: &[Vec<Double>], b: &[Double]) -> Vec<Double> {
     y
 }
 
-/// The largest eigenvalue of the inverse, times the trace.
+/// Returns the largest eigenvalue of the inverse times the trace, a bound of the condition number.
 fn condition(k: &[Vec<Double>], l: &[Vec<Double>]) -> f64 {
     let mut x: Vec<Double> = (0..k.len()).map(|i| Double::of((i as f64 + 1.0).sin())).collect();
     let mut growth = 0.0;
@@ -136,14 +137,14 @@ fn condition(k: &[Vec<Double>], l: &[Vec<Double>]) -> f64 {
 }
 
 #[test]
-fn double_doubles_know_what_doubles_lose() {
+fn double_doubles_keep_digits_that_doubles_lose() {
     let third = Double::of(1.0).over(Double::of(3.0));
     let error = third * Double::of(3.0) - Double::of(1.0);
     assert!(error.0.abs() < 1e-31, "{error:?}");
     let root = Double::of(2.0).root();
     assert!((root * root - Double::of(2.0)).0.abs() < 1e-31);
     assert_eq!((Double::of(1e16) + Double::of(1.0) - Double::of(1e16)).0, 1.0);
-    // The Hilbert matrix of size 12 has a condition of 1e16: nothing would be left of 64 bits.
+    // The Hilbert matrix of size 12 has a condition number of 1e16: 64-bit arithmetic would lose all digits.
     let hilbert: Vec<Vec<Double>> =
         (0..12).map(|i| (0..12).map(|j| Double::of(1.0).over(Double::of((i + j + 1) as f64))).collect()).collect();
     let ones = vec![Double::of(1.0); 12];
@@ -152,7 +153,7 @@ fn double_doubles_know_what_doubles_lose() {
     assert!(x.iter().all(|v| (*v - Double::of(1.0)).0.abs() < 1e-13), "{x:?}");
 }
 
-/// What the judge found, each in units of rounding.
+/// Errors of a model, each in units of its rounding error.
 #[derive(Debug, Default)]
 struct Errors {
     mu: f64,
@@ -160,14 +161,15 @@ struct Errors {
     backward: f64,
     /// `‖β − β′‖ / ‖β′‖` in units of m ε times the condition.
     beta: f64,
-    /// In units of m ε times the sum of what is added up.
+    /// In units of m ε times the sum of the magnitudes added up.
     score: f64,
-    /// The same in 32 bits, as a share of the largest score.
+    /// The error of scores in 32 bits, as a share of the largest score.
     single: f64,
     condition: f64,
 }
 
-/// κ: farther out than this the kernel is computed by its definition, and smaller values than e^−700 are 0.
+/// Returns κ. It is bounded, because the values of far-out rows are computed by the kernel's definition, and values
+/// below e^−700 are 0.
 fn rounding(kernel: &Spec, rows: &Points) -> f64 {
     let gamma = kernel.fields["gamma"].as_f64().unwrap();
     let square = rows.rows().map(|x| x.iter().map(|v| v * v).sum::<f64>()).fold(0.0, f64::max);
@@ -221,7 +223,7 @@ fn judge(model: &Model, rows: &Points, scaled: &Points) -> Errors {
             let a: Vec<Double> = (0..m).map(|j| Double::of(parts.coefficients[(j, c)])).collect();
             let along = dot(&a, &from);
             let size: f64 = a.iter().zip(&from).map(|(a, f)| (a.0 * f.0).abs()).sum();
-            // Rounding of the projection counts as often as it is multiplied by.
+            // The rounding error of the projection is multiplied by the projection.
             add(-(along * along), along.0 * along.0 + 2.0 * along.0.abs() * size);
         }
         let exact = score.0.max(0.0);
@@ -231,7 +233,7 @@ fn judge(model: &Model, rows: &Points, scaled: &Points) -> Errors {
     errors
 }
 
-/// Rows, of which every fourth is nearly another.
+/// Returns rows of which every fourth is nearly a copy of the previous one.
 fn nearly_twins(distance: f64) -> Points<'static> {
     let mut random = Random::new(5, Stream::Tests);
     let mut values: Vec<f64> = Vec::new();
@@ -245,7 +247,7 @@ fn nearly_twins(distance: f64) -> Points<'static> {
 }
 
 #[test]
-#[allow(clippy::print_stdout)] // the figures are what a reader of the page wants
+#[allow(clippy::print_stdout)] // the figures are quoted in the documentation
 fn models_are_as_exact_as_their_condition_allows() {
     let (mut judged, mut above) = (0, Vec::new());
     println!(
@@ -267,7 +269,7 @@ fn models_are_as_exact_as_their_condition_allows() {
                     ..Fit::default()
                 };
                 let Ok(model) = fit.train(&rows) else { continue };
-                // No component is left of rows that all have the same features.
+                // A fit fails if all rows have the same features.
                 let scaled = model.parts().columns.apply(&rows).unwrap();
                 let errors = judge(&model, &rows, &scaled);
                 let name = format!("{kernel} 1e{exponent} {distance:.0e}");

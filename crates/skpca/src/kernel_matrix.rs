@@ -1,4 +1,4 @@
-//! The kernel matrix of a few points, and the diagonal of that of all rows.
+//! The kernel matrix of a few points, and the diagonal of the kernel matrix of all rows.
 
 use std::sync::Arc;
 
@@ -15,28 +15,28 @@ use crate::rows::{Errand, Pass, Rows, Weighted, fold};
 use crate::sample_weight;
 use crate::watch::Watch;
 
-/// Kernel values whose squares, summed, neither vanish nor overflow.
+/// Range of kernel values whose sums of squares neither underflow nor overflow.
 const MAGNITUDES: std::ops::Range<f64> = 1e-140..1e140;
 
-/// `k(x_i, x_i)`, refused where it overflows, is negative, or is so small or large that its square is no number.
+/// Computes `k(x_i, x_i)`; values that overflow, are negative, or cannot be squared are an error.
 pub(crate) fn diagonal(kernel: &Arc<dyn Kernel>, points: &Points) -> Result<Vec<f64>> {
     let blocks = blocks::map(points.n(), |rows| {
-        let (first, mut seen) = (rows.start, Seen::nothing());
+        let (first, mut seen) = (rows.start, Summary::empty());
         let values = own_values(kernel, &points.slice(rows.clone()));
-        seen.look(&values, None, &points.slice(rows), first);
+        seen.add(&values, None, &points.slice(rows), first);
         (values, seen)
     });
-    let mut all = Seen::nothing();
+    let mut all = Summary::empty();
     blocks.iter().for_each(|(_, seen)| all.merge(seen));
     all.check(kernel)?;
     Ok(blocks.into_iter().flat_map(|(values, _)| values).collect())
 }
 
-/// `Σ w_i k(x_i, x_i)` over all rows, refused as by [`diagonal`].
+/// Computes `Σ w_i k(x_i, x_i)` over all rows, with the same errors as [`diagonal`].
 pub(crate) fn trace(kernel: &Arc<dyn Kernel>, rows: Weighted, watch: &dyn Watch) -> Result<f64> {
     let Weighted { rows, weights } = rows;
     if kernel.unit_diagonal() {
-        // 1 everywhere: no pass over the rows to find that out.
+        // All values are 1, so that no pass over the rows is needed.
         return Ok(sample_weight::total(weights, rows.n()));
     }
     let seen = fold(rows, &Trace { kernel: kernel.clone(), weights }, (watch, "trace"))?;
@@ -44,15 +44,15 @@ pub(crate) fn trace(kernel: &Arc<dyn Kernel>, rows: Weighted, watch: &dyn Watch)
     Ok(seen.sum)
 }
 
-/// What [`trace`] refuses, looked for only where the `trace` leaves room for it.
+/// Returns the errors of [`trace`]; makes a pass over the rows only if the known trace does not rule them out.
 pub(crate) fn check_magnitude(kernel: &Arc<dyn Kernel>, rows: &dyn Rows, known: f64) -> Result<()> {
     // The largest of n values is between trace / n and trace.
     let sound = known < MAGNITUDES.end && known / rows.weight() >= MAGNITUDES.start;
     if sound { Ok(()) } else { trace(kernel, Weighted::of(rows), &()).map(drop) }
 }
 
-/// `k(x, x)` of each row. A conformal kernel's f is that of the blocks to the last bit: where its terms cancel, another
-/// rounding would show.
+/// Computes `k(x, x)` of each row. The f of a conformal kernel is computed as for blocks, to the last bit: if its terms
+/// cancel, a different rounding would be visible.
 fn own_values(kernel: &Arc<dyn Kernel>, x: &Points) -> Vec<f64> {
     match Conformal::of(kernel.as_ref()) {
         None => x.rows().map(|x| kernel.eval(x, x)).collect(),
@@ -63,10 +63,10 @@ fn own_values(kernel: &Arc<dyn Kernel>, x: &Points) -> Vec<f64> {
     }
 }
 
-/// What the pass is called where it travels.
+/// Name of the pass in parcels.
 pub(crate) const TRACE: &str = "trace";
 
-/// `Σ w k(x, x)` on another machine.
+/// Recreates the pass on another machine.
 pub(crate) fn trace_of_others(parcel: Parcel) -> Result<Box<dyn Errand>> {
     Ok(Box::new(Trace { kernel: kernel_of(&parcel)?, weights: None }))
 }
@@ -77,18 +77,18 @@ struct Trace<'a> {
 }
 
 impl Pass for Trace<'_> {
-    type Sum = Seen;
+    type Sum = Summary;
 
-    fn zero(&self) -> Seen {
-        Seen::nothing()
+    fn zero(&self) -> Summary {
+        Summary::empty()
     }
 
-    fn add(&self, sum: &mut Seen, block: &Points, first: usize) {
+    fn add(&self, sum: &mut Summary, block: &Points, first: usize) {
         let weights = self.weights.map(|weights| &weights[first..first + block.n()]);
-        sum.look(&own_values(&self.kernel, block), weights, block, first);
+        sum.add(&own_values(&self.kernel, block), weights, block, first);
     }
 
-    fn merge(&self, left: &mut Seen, right: Seen) {
+    fn merge(&self, left: &mut Summary, right: Summary) {
         left.merge(&right);
     }
 
@@ -96,43 +96,43 @@ impl Pass for Trace<'_> {
         with_kernel(Parcel::new(TRACE, Vec::new()), &self.kernel)
     }
 
-    fn numbers(&self, sum: Seen) -> Vec<f64> {
-        let Seen { sum, lowest, largest, overflows, varied } = sum;
+    fn numbers(&self, sum: Summary) -> Vec<f64> {
+        let Summary { sum, lowest, largest, overflows, varied } = sum;
         vec![sum, lowest, largest, overflows.map_or(-1.0, |row| row as f64), f64::from(u8::from(varied))]
     }
 
-    fn sum(&self, numbers: Vec<f64>) -> Seen {
+    fn sum(&self, numbers: Vec<f64>) -> Summary {
         let overflows = (numbers[3] >= 0.0).then_some(numbers[3] as usize);
-        Seen { sum: numbers[0], lowest: numbers[1], largest: numbers[2], overflows, varied: numbers[4] != 0.0 }
+        Summary { sum: numbers[0], lowest: numbers[1], largest: numbers[2], overflows, varied: numbers[4] != 0.0 }
     }
 }
 
-/// What is known of `k(x, x)` over some rows.
+/// Summary of `k(x, x)` over some rows.
 #[derive(Clone, Copy)]
-struct Seen {
+struct Summary {
     sum: f64,
     lowest: f64,
     largest: f64,
-    /// The first row whose value is no number.
+    /// The first row whose value is not finite.
     overflows: Option<usize>,
-    /// Whether any row is other than zero.
+    /// Whether any row is not zero.
     varied: bool,
 }
 
-impl Seen {
-    fn nothing() -> Seen {
-        Seen { sum: 0.0, lowest: 0.0, largest: 0.0, overflows: None, varied: false }
+impl Summary {
+    fn empty() -> Summary {
+        Summary { sum: 0.0, lowest: 0.0, largest: 0.0, overflows: None, varied: false }
     }
 
-    fn look(&mut self, values: &[f64], weights: Option<&[f64]>, block: &Points, first: usize) {
+    fn add(&mut self, values: &[f64], weights: Option<&[f64]>, block: &Points, first: usize) {
         let overflows = values.iter().position(|v| !v.is_finite()).map(|at| first + at);
         let (low, high) = values.iter().fold((0.0, 0.0), |(low, high): (f64, f64), v| (low.min(*v), high.max(*v)));
         let varied = !self.varied && block.values().iter().any(|v| *v != 0.0);
         let sum = weights.map_or_else(|| values.iter().sum(), |weights| dense::dot(values, weights));
-        self.merge(&Seen { sum, lowest: low, largest: high, overflows, varied });
+        self.merge(&Summary { sum, lowest: low, largest: high, overflows, varied });
     }
 
-    fn merge(&mut self, other: &Seen) {
+    fn merge(&mut self, other: &Summary) {
         self.sum += other.sum;
         self.lowest = self.lowest.min(other.lowest);
         self.largest = self.largest.max(other.largest);
@@ -150,21 +150,21 @@ impl Seen {
         }
         if !MAGNITUDES.contains(&self.largest) && self.varied {
             let (name, largest) = (name(), self.largest);
-            let why = format!("values of the {name} kernel up to {largest:e} leave no room for their squares");
+            let why = format!("values of the {name} kernel up to {largest:e} are too large or too small to be squared");
             return Err(Error::Numerical { why });
         }
         Ok(())
     }
 }
 
-/// The kernel matrix of a few points.
+/// Computes the kernel matrix of a few points.
 pub(crate) fn gram(kernel: &Arc<dyn Kernel>, points: &Points<'static>) -> Mat<f64> {
     let mut k = Mat::zeros(points.n(), points.n());
     gram_rows(&Basis::new(kernel.clone(), points.clone()), points, k.as_mut());
     k
 }
 
-/// Blocks of rows of the kernel matrix, in parallel if there are several.
+/// Computes blocks of rows of the kernel matrix, in parallel if there are several.
 fn gram_rows(basis: &Basis, points: &Points, k: MatMut<f64>) {
     if points.n() <= blocks::ROWS {
         return basis.block(points, k);

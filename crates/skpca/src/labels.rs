@@ -1,11 +1,11 @@
-//! Labels: which class each row belongs to. Only the method `discriminant` and the kernel `conformal` look at them.
+//! Labels: the class of each row. Only the method `discriminant` and the kernel `conformal` use them.
 
 use std::collections::HashMap;
 use std::hash::Hash;
 
 use crate::error::{Error, Result};
 
-/// The class of each row; classes are numbered in the order they appear.
+/// The class of each row; classes are numbered in order of appearance.
 ///
 /// ```
 /// let labels = skpca::Labels::new(["ham", "spam", "ham"])?;
@@ -20,7 +20,7 @@ pub struct Labels {
 }
 
 impl Labels {
-    /// One label per row; refuses fewer than two classes.
+    /// Creates labels from one label per row; rejects fewer than two classes.
     pub fn new<T: Eq + Hash>(labels: impl IntoIterator<Item = T>) -> Result<Labels> {
         let mut numbers = HashMap::new();
         let number = |label: T| {
@@ -34,7 +34,7 @@ impl Labels {
         }
     }
 
-    /// Rows of these classes, numbers below `classes`; there may be classes without a row.
+    /// Creates labels from class numbers below `classes`; classes may be empty.
     pub(crate) fn numbered(classes: usize, of: Vec<usize>) -> Result<Labels> {
         match of.iter().find(|class| **class >= classes) {
             Some(class) => Err(Error::parameter("labels", class, &format!("numbers of {classes} classes, from 0"))),
@@ -42,27 +42,27 @@ impl Labels {
         }
     }
 
-    /// How many classes there are.
+    /// Returns the number of classes.
     pub fn classes(&self) -> usize {
         self.classes
     }
 
-    /// The class of a row.
+    /// Returns the class of a row.
     pub fn of(&self, row: usize) -> usize {
         self.of[row]
     }
 
-    /// How many rows there are.
+    /// Returns the number of rows.
     pub(crate) fn n(&self) -> usize {
         self.of.len()
     }
 
-    /// The labels of some rows, in the order given; classes keep their numbers, and some may be empty.
+    /// Returns the labels of some rows, in the order given; classes keep their numbers, and some may be empty.
     pub(crate) fn select(&self, rows: &[usize]) -> Labels {
         Labels { classes: self.classes, of: rows.iter().map(|&row| self.of[row]).collect() }
     }
 
-    /// Rows in each class.
+    /// Returns the number of rows in each class.
     pub(crate) fn counts(&self) -> Vec<usize> {
         let mut counts = vec![0; self.classes];
         self.of.iter().for_each(|&class| counts[class] += 1);

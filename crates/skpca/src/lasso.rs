@@ -1,4 +1,4 @@
-//! The lasso and the group lasso in Gram form, to a duality gap.
+//! The lasso and the group lasso in Gram form, solved to a duality gap.
 //!
 //! ```text
 //! min over A   ½‖Y − R A‖² + μ Σ_i ‖a_i‖            a_i: rows of A;  one column: the lasso
@@ -11,8 +11,8 @@
 //!     ∂²g/∂η_i∂η_j = (R_iᵀ(I + RηRᵀ/μ)⁻¹R_j)(z_i·z_j)/μ²
 //! ```
 //!
-//! Newton steps on g over the rows that are in use or want to be, bounded by η ≥ 0. Designs of kernel values are so
-//! badly conditioned that coordinate descent takes ten thousand sweeps where this takes twenty steps
+//! Newton steps on g over the rows in use and those that would decrease g, bounded by η ≥ 0. Designs of kernel values
+//! are so badly conditioned that coordinate descent takes ten thousand sweeps where this takes twenty steps
 //! (docs/decisions/0010).
 
 use faer::{ColRef, Mat, MatRef};
@@ -20,14 +20,14 @@ use faer::{ColRef, Mat, MatRef};
 use crate::bounded::bounded;
 use crate::dense;
 
-/// A row may enter when its correlation exceeds the penalty by this share.
+/// A row may enter when its correlation with the residual exceeds the penalty by this share.
 const ENTER: f64 = 1e-12;
-/// Added to the Hessian's diagonal, as a share of it: equal rows make it singular.
+/// Added to the diagonal of the Hessian, as a share of it, because equal rows make it singular.
 const DAMPING: f64 = 1e-11;
-/// Halvings of a step before it is given up.
+/// Maximum number of halvings in a line search.
 const HALVINGS: usize = 40;
 
-/// What is to be solved.
+/// The problem.
 pub(crate) struct Lasso<'a> {
     /// `G`
     pub gram: MatRef<'a, f64>,
@@ -39,61 +39,60 @@ pub(crate) struct Lasso<'a> {
     pub penalty: f64,
 }
 
-/// What was found.
+/// The solution.
 pub(crate) struct Answer {
     pub coefficients: Mat<f64>,
     /// `‖R A‖²`
     pub squared: f64,
-    /// η, to start the next problem from.
+    /// η, a warm start of the next problem.
     pub sizes: Vec<f64>,
-    /// About as many multiply-adds were spent.
+    /// Approximate number of multiply-adds spent.
     pub work: f64,
 }
 
-/// Bounds of the minimum, from `‖Y − RA‖²`, `tr Yᵀ(Y − RA)`, `Σ μ‖a_i‖` and the largest `‖z_i‖/μ`: the residual,
-/// shrunk until it is feasible, is a dual point.
+/// Returns upper and lower bounds of the minimum, from `‖Y − RA‖²`, `tr Yᵀ(Y − RA)`, `Σ μ‖a_i‖` and the largest
+/// `‖z_i‖/μ`: the residual, scaled down until it is feasible, is a dual point.
 pub(crate) fn bounds(residual: f64, inner: f64, penalty: f64, largest: f64) -> (f64, f64) {
     let shrink = 1.0 / largest.max(1.0);
     (0.5 * residual + penalty, shrink * inner - 0.5 * shrink * shrink * residual)
 }
 
-/// Relative distance of the bounds.
+/// Returns the relative duality gap.
 pub(crate) fn gap(primal: f64, dual: f64) -> f64 {
     ((primal - dual) / primal.max(f64::MIN_POSITIVE)).max(0.0)
 }
 
-/// All that follows from η.
+/// η, and everything computed from it.
 struct ActiveSet {
     sizes: Vec<f64>,
-    /// Rows with η > 0 …
+    /// Rows with η > 0.
     active: Vec<usize>,
-    /// … and the Cholesky factor of `μI + √η G √η` over them.
+    /// The Cholesky factor of `μI + √η G √η` over the active rows.
     l: Mat<f64>,
     coefficients: Mat<f64>,
     /// `‖R A‖²`
     squared: f64,
-    /// z
-    pulls: Mat<f64>,
+    z: Mat<f64>,
     /// `‖z_i‖ / μ`
     ratios: Vec<f64>,
     /// g(η)
     value: f64,
-    /// `½‖Y − R A‖² + μ Σ ‖a_i‖` …
+    /// `½‖Y − R A‖² + μ Σ ‖a_i‖`
     primal: f64,
-    /// … and a lower bound of its minimum.
+    /// A lower bound of the minimum.
     dual: f64,
 }
 
 impl ActiveSet {
-    /// Multiply-adds to get here from η: a Cholesky factor, and the pulls on all rows.
+    /// Returns the multiply-adds needed to compute this from η: a Cholesky factor, and z of all rows.
     fn work(&self) -> f64 {
-        let (m, w, q) = (self.active.len() as f64, self.sizes.len() as f64, self.pulls.ncols() as f64);
+        let (m, w, q) = (self.active.len() as f64, self.sizes.len() as f64, self.z.ncols() as f64);
         m * m * m / 3.0 + m * w * q
     }
 }
 
 impl Lasso<'_> {
-    /// Starts from `sizes` and stops at a relative gap of `tolerance`, or where rounding ends all progress.
+    /// Starts from `sizes` and stops at a relative gap of `tolerance`, or when rounding prevents further progress.
     pub(crate) fn solve(&self, sizes: Vec<f64>, tolerance: f64, steps: usize) -> Answer {
         let mut state = self.state(sizes);
         let mut work = state.work();
@@ -105,7 +104,7 @@ impl Lasso<'_> {
                 Some(next) => state = next,
                 None => break,
             }
-            // A Hessian, a Newton step and what follows from it.
+            // A Hessian, a Newton step and the state after it.
             work += 6.0 * state.work();
         }
         Answer { coefficients: state.coefficients, squared: state.squared, sizes: state.sizes, work }
@@ -115,7 +114,7 @@ impl Lasso<'_> {
         let (w, q) = (sizes.len(), self.correlations.ncols());
         let active: Vec<usize> = (0..w).filter(|&i| sizes[i] > 0.0).collect();
         let (l, a) = self.inner(&sizes, &active);
-        let mut pulls = self.correlations.to_owned();
+        let mut z = self.correlations.to_owned();
         let mut coefficients = Mat::zeros(w, q);
         let (mut explained, mut norms) = (0.0, 0.0);
         for (i, &row) in active.iter().enumerate() {
@@ -124,17 +123,17 @@ impl Lasso<'_> {
                 let value = a[(i, k)];
                 coefficients[(row, k)] = value;
                 explained += value * self.correlations[(row, k)];
-                let pulls = pulls.col_as_slice_mut(k);
-                pulls.iter_mut().zip(column).for_each(|(z, g)| *z -= value * g);
+                let z = z.col_as_slice_mut(k);
+                z.iter_mut().zip(column).for_each(|(z, g)| *z -= value * g);
             }
             norms += a.row(i).norm_l2();
         }
         let mut squares = vec![0.0; w];
         let mut left = 0.0;
         for k in 0..q {
-            let (pulls, coefficients) = (pulls.col_as_slice(k), coefficients.col_as_slice(k));
-            squares.iter_mut().zip(pulls).for_each(|(s, z)| *s += z * z);
-            left += pulls.iter().zip(coefficients).map(|(z, a)| z * a).sum::<f64>();
+            let (z, coefficients) = (z.col_as_slice(k), coefficients.col_as_slice(k));
+            squares.iter_mut().zip(z).for_each(|(s, z)| *s += z * z);
+            left += z.iter().zip(coefficients).map(|(z, a)| z * a).sum::<f64>();
         }
         let ratios: Vec<f64> = squares.iter().map(|s| s.sqrt() / self.penalty).collect();
         let inner = self.squared - explained;
@@ -142,10 +141,10 @@ impl Lasso<'_> {
         let (primal, dual) = bounds((inner - left).max(0.0), inner, self.penalty * norms, largest);
         let value = 0.5 * inner + 0.5 * self.penalty * sizes.iter().sum::<f64>();
         let squared = explained - left;
-        ActiveSet { sizes, active, l, coefficients, squared, pulls, ratios, value, primal, dual }
+        ActiveSet { sizes, active, l, coefficients, squared, z, ratios, value, primal, dual }
     }
 
-    /// The Cholesky factor of `μI + √η G √η` over the active rows, and their coefficients.
+    /// Computes the Cholesky factor of `μI + √η G √η` over the active rows, and their coefficients.
     fn inner(&self, sizes: &[f64], active: &[usize]) -> (Mat<f64>, Mat<f64>) {
         let roots: Vec<f64> = active.iter().map(|&i| sizes[i].sqrt()).collect();
         let m = active.len();
@@ -157,7 +156,7 @@ impl Lasso<'_> {
             }
             inner[(j, j)] += self.penalty;
         }
-        // μI makes it positive definite whatever η is; were rounding to say otherwise, the step would not pay.
+        // μI makes it positive definite for any η. If rounding should spoil that, the line search rejects the step.
         let l = dense::cholesky(inner.as_ref()).unwrap_or_else(|| Mat::identity(m, m));
         let mut a = Mat::from_fn(m, self.correlations.ncols(), |i, k| roots[i] * self.correlations[(active[i], k)]);
         dense::solve_lower(l.as_ref(), a.as_mut());
@@ -168,10 +167,10 @@ impl Lasso<'_> {
         (l, a)
     }
 
-    /// One Newton step, shortened until it pays; nothing where none does.
+    /// Takes a Newton step with a line search; `None` if no step makes progress.
     fn step(&self, state: &ActiveSet) -> Option<ActiveSet> {
-        let wants = |i: &usize| state.sizes[*i] == 0.0 && state.ratios[*i] > 1.0 + ENTER;
-        let mut enter: Vec<usize> = (0..state.sizes.len()).filter(wants).collect();
+        let may_enter = |i: &usize| state.sizes[*i] == 0.0 && state.ratios[*i] > 1.0 + ENTER;
+        let mut enter: Vec<usize> = (0..state.sizes.len()).filter(may_enter).collect();
         enter.sort_by(|&i, &j| state.ratios[j].total_cmp(&state.ratios[i]).then(i.cmp(&j)));
         enter.truncate(8.max(state.active.len() / 2));
         let mut free: Vec<usize> = state.active.iter().copied().chain(enter).collect();
@@ -189,7 +188,7 @@ impl Lasso<'_> {
         })
     }
 
-    /// Over the rows `free`.
+    /// Computes the Hessian over the rows `free`.
     fn hessian(&self, state: &ActiveSet, free: &[usize]) -> Mat<f64> {
         let (m, f) = (state.active.len(), free.len());
         let mut b =
@@ -197,17 +196,18 @@ impl Lasso<'_> {
         dense::solve_lower(state.l.as_ref(), b.as_mut());
         let mut e = Mat::from_fn(f, f, |i, j| self.gram[(free[i], free[j])]);
         dense::subtract_product(e.as_mut(), b.transpose(), b.as_ref());
-        let z = Mat::from_fn(f, state.pulls.ncols(), |i, k| state.pulls[(free[i], k)] / self.penalty);
+        let z = Mat::from_fn(f, state.z.ncols(), |i, k| state.z[(free[i], k)] / self.penalty);
         let inner = dense::product(z.as_ref(), z.transpose());
         Mat::from_fn(f, f, |i, j| {
             let value = e[(i, j)] * inner[(i, j)];
-            // A row that the others explain has rounding left, which must not pass for negative curvature.
+            // For a row in the span of the others only rounding errors are left, which must not be taken for negative
+            // curvature.
             if i == j { value.max(0.0) + DAMPING * self.gram[(free[i], free[i])] * inner[(i, i)] } else { value }
         })
     }
 
-    /// The longest of the steps d, d/2, d/4, … that lowers g as its slope promises, or narrows the gap where g has no
-    /// more digits to tell.
+    /// Takes the longest of the steps d, d/2, d/4, … that decreases g sufficiently, or narrows the gap if changes of g
+    /// are below its rounding error.
     fn search(&self, state: &ActiveSet, free: &[usize], gradient: &[f64], d: &[f64]) -> Option<ActiveSet> {
         let slope: f64 = gradient.iter().zip(d).map(|(g, d)| g * d).sum();
         if slope >= 0.0 || !slope.is_finite() {
@@ -234,7 +234,7 @@ mod tests {
     use super::*;
     use crate::random::{Random, Stream};
 
-    /// A design of Gaussian bumps, as badly conditioned as kernels are, and targets.
+    /// A design of Gaussian bumps, as badly conditioned as kernel matrices, and targets.
     fn design(rows: usize, w: usize, q: usize, width: f64) -> (Mat<f64>, Mat<f64>) {
         let mut random = Random::new(w as u64, Stream::Tests);
         let at: Vec<f64> = (0..w).map(|_| random.uniform()).collect();
@@ -255,18 +255,18 @@ mod tests {
         let state = problem.state(answer.sizes.clone());
         let case = format!("w {w} q {q} width {width} share {share}");
         assert!(gap(state.primal, state.dual) <= 1e-10, "{case}: {}", gap(state.primal, state.dual));
-        // The certificate, from the design itself.
+        // The certificate, computed from the design itself.
         let a = &answer.coefficients;
         let residual = &y - dense::product(r.as_ref(), a.as_ref());
-        let pulls = dense::product(r.transpose(), residual.as_ref());
+        let z = dense::product(r.transpose(), residual.as_ref());
         let norms: f64 = (0..w).map(|i| a.row(i).norm_l2()).sum();
         let primal = 0.5 * residual.squared_norm_l2() + penalty * norms;
         assert!((primal / state.primal - 1.0).abs() < 1e-9, "{case}");
         for i in 0..w {
-            let pull = pulls.row(i).norm_l2() / penalty;
-            assert!(pull < 1.0 + 1e-5, "{case}: row {i} pulls {pull}");
+            let ratio = z.row(i).norm_l2() / penalty;
+            assert!(ratio < 1.0 + 1e-5, "{case}: ratio {ratio} of row {i}");
             if a.row(i).norm_l2() > 1e-3 * norms / w as f64 {
-                assert!((pull - 1.0).abs() < 1e-4, "{case}: row {i} in use pulls {pull}");
+                assert!((ratio - 1.0).abs() < 1e-4, "{case}: ratio {ratio} of row {i}, which is in use");
             }
         }
         (0..w).filter(|&i| a.row(i).norm_l2() > 0.0).count()
@@ -298,7 +298,7 @@ mod tests {
         let correlations = Mat::from_fn(4, 1, |_, _| 3.0);
         let problem = Lasso { gram: gram.as_ref(), correlations: correlations.as_ref(), squared: 4.5, penalty: 1.0 };
         let answer = problem.solve(vec![0.0; 4], 1e-12, 100);
-        // (3 − 1)/2 in all, however shared out.
+        // The coefficients sum to (3 − 1)/2, however they are distributed.
         assert!((answer.coefficients.sum() - 1.0).abs() < 1e-9, "{}", answer.coefficients.sum());
     }
 

@@ -1,16 +1,17 @@
-//! Sparse kernel PCA: non-linear features and novelty scores from a model of a few points.
+//! Sparse kernel PCA: non-linear features and novelty scores from a model that keeps only a few points.
 //!
 #![doc = include_str!("../points.svg")]
 //!
-//! *Of 500 rows (grey) the model keeps seven points (red), which hold 99 % of what kernel PCA with all rows holds.
-//! Contours: the novelty score; thick: its threshold.* The documentation site, which `docs/build` makes of a checkout,
-//! has a picture for each of [`method::METHODS`] and [`kernel::KERNELS`], and a gallery of examples.
+//! *Of 500 rows (grey) the model keeps seven points (red), which capture 99 % of the variance that kernel PCA with all
+//! rows captures. Contours show the novelty score, the thick one its threshold.* The documentation site, which
+//! `docs/build` builds from a checkout, has a picture for each of [`method::METHODS`] and [`kernel::KERNELS`], and a
+//! gallery of examples.
 //!
 //! # The mathematics on one page
 //!
 //! `n` points, `d` input features, `q` components, `m` support points. A kernel is an inner product in a feature
 //! space, `k(x, y) = φ(x)·φ(y)`. Kernel PCA finds the directions of largest variance of the `φ(x_j)`; its components
-//! are combinations of all n of them, so a query costs n kernel values. We keep m.
+//! are linear combinations of all n of them, so a query costs n kernel values. Sparse kernel PCA keeps m ≪ n points.
 //!
 //! **A component** is `v = Σ_i a_i φ(z_i)` over the *uncentred* features of the support, so that projecting a query
 //! costs exactly m kernel values:
@@ -25,18 +26,19 @@
 //! C b = λ K_zz b,   bᵀ K_zz b = 1,        C = Σ_j (k_z(x_j) − μ)(k_z(x_j) − μ)ᵀ
 //! ```
 //!
-//! **Captured variance** is `Σ λ`; **fidelity** is that over the sum of the q largest eigenvalues of exact kernel PCA.
+//! **Captured variance** is `Σ λ`. **Fidelity** is captured variance divided by the sum of the q largest eigenvalues of
+//! exact kernel PCA.
 //!
-//! **The novelty score** is the squared distance of `φ(x)` to the components' span around the mean (Hoffmann 2007),
-//! with the mean projected on the support, `β = K_zz⁻¹ μ`:
+//! **The novelty score** is the squared distance of `φ(x)` from the span of the components through the mean (Hoffmann
+//! 2007), with the mean projected onto the support, `β = K_zz⁻¹ μ`:
 //!
 //! ```text
 //! score(x) = k(x,x) − 2 βᵀk_z(x) + μᵀβ − ‖Eᵀ project(x)‖²  ≥ 0
 //! ```
 //!
-//! where E makes the components orthonormal; it is the identity unless a method keeps its own components.
+//! where E orthonormalises the components; it is the identity unless a method keeps its own components.
 //!
-//! # Use
+//! # Usage
 //!
 //! ```
 //! use skpca::{Fit, Precision, Target, toys};
@@ -53,26 +55,26 @@
 //! # Ok::<(), skpca::Error>(())
 //! ```
 //!
-//! Names of columns, labels and progress are given with the table, as [`Training`]; methods and kernels by name
-//! (`"l21,fraction=0.3".parse()?`) or by type ([`typed`]); rows as numbers, as a matrix of `faer`, or with the feature
-//! `ndarray` as an array, in 64 or 32 bits.
+//! [`Training`] bundles the table with column names, labels and a progress callback. Methods and kernels are given by
+//! name (`"l21,fraction=0.3".parse()?`) or by type ([`typed`]). Rows are slices, `faer` matrices or, with the feature
+//! `ndarray`, arrays, in 64 or 32 bits.
 //!
-//! The library has no files, clocks, printing or environment: models go to and from any `Read` and `Write`
-//! ([`mod@format`]), and long fits report to a [`Watch`]. On one kind of processor (with AVX-512, with AVX2 or with
-//! neither) results depend on data, parameters and seed only, never on the number of threads.
+//! The library uses no files, clocks, printing or environment variables: models are read from any `Read` and written to
+//! any `Write` ([`mod@format`]), and long fits report their progress to a [`Watch`]. On one kind of processor (with
+//! AVX-512, with AVX2 or with neither) results depend on data, parameters and seed only, not on the number of threads.
 //!
-//! Between instruction sets rounding differs: the same points are kept, and scores agree to 1e-9 of the largest (1e-6
-//! where points move, under kernels that have a smooth gradient; less where points nearly depend on each other, and
-//! 1e-3 where a method keeps components of its own, which are solved to its tolerance). Where choices tie, as on a
-//! regular grid, eigenvectors of equal eigenvalues are any basis of their span: `exact`, `landmarks`, `energy`,
-//! `greedy`, `expansion` and `discriminant` do not depend on which; all others (`l1`, `l21`, `elastic-net`,
-//! `threshold`, `likelihood`, `spca`, `skfa`, `akfa`, `pursuit`, `reduced-set`, `robust`) may keep other points, and
-//! `robust` may on any table. [`Fit::level`](Fit) pins the instructions of kernel values; the dense algebra around them
-//! follows the processor.
+//! Rounding differs between instruction sets. The same points are kept, and scores agree to 1e-9 of the largest score.
+//! Agreement is 1e-6 for methods that move points (under kernels with a smooth gradient), worse if points are nearly
+//! linearly dependent, and 1e-3 for methods that keep their own components, which are solved to the method's tolerance.
+//! Where choices tie, as on a regular grid, the eigenvectors of equal eigenvalues may be any basis of their span.
+//! `exact`, `landmarks`, `energy`, `greedy`, `expansion` and `discriminant` do not depend on that basis; all others
+//! (`l1`, `l21`, `elastic-net`, `threshold`, `likelihood`, `spca`, `skfa`, `akfa`, `pursuit`, `reduced-set`, `robust`)
+//! may then keep different points, and `robust` may do so on any table. [`Fit::level`](Fit) fixes the instruction set
+//! used for kernel values; the dense linear algebra around them always uses the best one available.
 
 #![forbid(unsafe_code)]
 #![deny(missing_docs)]
-// What checks a model that was read has nothing to check.
+// Without the feature `files` no model is read, so the code that checks one is unused.
 #![cfg_attr(not(feature = "files"), allow(dead_code))]
 #![warn(clippy::print_stdout, clippy::print_stderr, clippy::dbg_macro)]
 
@@ -170,7 +172,7 @@ pub use study::Study;
 pub use training::Training;
 pub use watch::Watch;
 
-/// The examples of the page about Rust.
+/// Runs the examples of the documentation page on Rust as doctests.
 #[cfg(doctest)]
 #[doc = include_str!("../../../docs/reference/rust.md")]
 struct Page;

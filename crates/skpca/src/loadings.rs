@@ -1,7 +1,7 @@
-//! Sparse loadings without a model: of a table, or of a covariance or correlation matrix whose rows nobody has.
+//! Sparse loadings without a model: of a table, or of a covariance or correlation matrix without its rows.
 //!
 //! ```text
-//! v_k   sparse, of unit length        adjusted variance of v_k: what X v_k holds that X v_1 … X v_{k−1} do not
+//! v_k   sparse, of unit length        adjusted variance of v_k: that of X v_k outside the span of X v_1 … X v_{k−1}
 //! ```
 
 use std::sync::Arc;
@@ -20,9 +20,9 @@ use crate::report::Report;
 use crate::table_moments::TableMoments;
 use crate::watch::Watch;
 
-/// Entries of a covariance matrix may differ from those across its diagonal by this share of the largest.
+/// Tolerance for the symmetry of a covariance matrix, as a share of its largest entry.
 const SYMMETRIC: f64 = 1e-6;
-/// Published matrices are rounded: an eigenvalue may be below zero by this share of the largest.
+/// Tolerance for negative eigenvalues, as a share of the largest one: published matrices are rounded.
 const NEGATIVE: f64 = 1e-2;
 
 /// Sparse loadings of some columns.
@@ -38,30 +38,32 @@ const NEGATIVE: f64 = 1e-2;
 /// ```
 #[derive(Clone, Debug)]
 pub struct Loadings {
-    /// d × q, of unit length; in units of the scaled columns.
+    /// The loadings, d × q, each of unit length; in units of the scaled columns.
     pub vectors: Mat<f64>,
-    /// Variance along each.
+    /// Variance along each component.
     pub variances: Vec<f64>,
-    /// Of each, what those before it do not hold (Zou, Hastie & Tibshirani 2006, §3.5).
+    /// Adjusted variance: that of each component outside the span of the previous ones (Zou, Hastie & Tibshirani 2006,
+    /// §3.5).
     pub adjusted: Vec<f64>,
-    /// Variance of all columns.
+    /// Total variance of all columns.
     pub total: f64,
     /// Variance in the span of the loadings.
     pub captured: f64,
-    /// The same over what PCA captures with as many components as were asked for.
+    /// Captured variance divided by that of PCA with the requested number of components.
     pub fidelity: f64,
     /// λ₁ of each component.
     pub penalties: Vec<f64>,
-    /// λ
+    /// λ, the ridge penalty.
     pub ridge: f64,
     /// Means of the scaled columns; zero for a covariance matrix.
     pub mean: Vec<f64>,
-    /// Objective, duality gap of the last elastic nets, rounds and whether P settled.
+    /// Objective, duality gap of the last elastic nets, rounds and whether P converged.
     pub report: Report,
 }
 
 impl Fit {
-    /// Sparse loadings of a table, by the method `spca`. A model of the same fit has the same loadings as its support.
+    /// Computes the sparse loadings of a table by the method `spca`. The support of a model of the same fit is the same
+    /// loadings.
     pub fn loadings(&self, points: &Points, watch: &dyn Watch) -> Result<Loadings> {
         let method = self.sparse_pca()?;
         let (plan, table) = Plan::with_table(self, points, None, watch)?;
@@ -73,7 +75,7 @@ impl Fit {
         Ok(Loadings::new(&covariance, found, mean))
     }
 
-    /// Sparse loadings of a covariance or correlation matrix, by the method `spca`.
+    /// Computes the sparse loadings of a covariance or correlation matrix by the method `spca`.
     ///
     /// ```
     /// use skpca::{Fit, Points};
@@ -137,31 +139,31 @@ impl Loadings {
         }
     }
 
-    /// How many loadings of each component are not zero.
+    /// Returns the number of non-zero loadings of each component.
     pub fn nonzero(&self) -> Vec<usize> {
         self.vectors.col_iter().map(|v| v.iter().filter(|v| **v != 0.0).count()).collect()
     }
 }
 
-/// A symmetric matrix without eigenvalues below zero, but for rounding.
+/// Checks that a matrix is symmetric and positive semi-definite up to rounding.
 fn symmetric(matrix: &Points) -> Result<Mat<f64>> {
     let (n, d) = (matrix.n(), matrix.d());
-    let refused = |value: String, expected: &str| Err(Error::parameter("covariance", value, expected));
+    let rejected = |value: String, expected: &str| Err(Error::parameter("covariance", value, expected));
     if n != d {
-        return refused(format!("{n} × {d}"), "a square matrix, one row for each column");
+        return rejected(format!("{n} × {d}"), "a square matrix, one row for each column");
     }
     let at = |i: usize, j: usize| matrix.row(i)[j];
     let largest = (0..d).map(|i| at(i, i).abs()).fold(0.0, f64::max);
     for (i, j) in (0..d).flat_map(|i| (0..i).map(move |j| (i, j))) {
         if (at(i, j) - at(j, i)).abs() > SYMMETRIC * largest {
-            return refused(format!("{} and {}", at(i, j), at(j, i)), "a symmetric matrix");
+            return rejected(format!("{} and {}", at(i, j), at(j, i)), "a symmetric matrix");
         }
     }
     let covariance = Mat::from_fn(d, d, |i, j| 0.5 * (at(i, j) + at(j, i)));
     let values = dense::eigen(covariance.as_ref())?.0;
     let lowest = values[d - 1];
     if lowest < -NEGATIVE * values[0] || values[0] <= 0.0 {
-        return refused(format!("a matrix with the eigenvalue {lowest:.3e}"), "one that is positive semi-definite");
+        return rejected(format!("a matrix with the eigenvalue {lowest:.3e}"), "one that is positive semi-definite");
     }
     Ok(covariance)
 }
@@ -176,7 +178,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_covariance_is_refused() {
+    fn invalid_covariances_are_rejected() {
         let message = |values: &[f64], d: usize| {
             let points = Points::new(d, values).unwrap();
             fit("spca").loadings_of_covariance(&points, &()).err().unwrap().to_string()

@@ -5,16 +5,18 @@
 //! score(x)     = k(x,x) − 2 βᵀk_z(x) + μᵀβ − ‖Eᵀ project(x)‖²     E orthonormalises the components
 //! ```
 //!
-//! With a noise ε the score is the Mahalanobis distance under the covariance that the components and white noise of
-//! that variance have, times ε: what lies outside their span counts in full, and what lies along a component by
-//! `ε / (λ + ε)`. SPE and T² of process monitoring in one number, without a sharp choice of components:
+//! With a noise ε > 0 the score is ε times the squared Mahalanobis distance under the covariance of the components plus
+//! white noise of variance ε: a deviation outside the span of the components counts in full, one along a component
+//! with weight `ε / (λ + ε)`. This combines SPE and T² of process monitoring in one number, without a hard choice of
+//! the number of components:
 //!
 //! ```text
 //! score(x) = k(x,x) − 2 βᵀk_z(x) + μᵀβ − Σ_k λ_k / (λ_k + ε) project(x)_k²  (+ a trace of ‖x − z̄‖² under bounded kernels)
 //! ```
 //!
-//! Without, the score is the squared distance of φ(x) − Pφ̄ to the span of the components (Hoffmann 2007), with the
-//! mean φ̄ projected on the support: β = K_zz⁻¹ μ. What the projection loses, `‖φ̄‖² − μᵀβ`, bounds the error:
+//! Without noise, the score is the squared distance of φ(x) − Pφ̄ from the span of the components (Hoffmann 2007), with
+//! the mean φ̄ projected onto the support: β = K_zz⁻¹ μ. The norm lost by that projection, `lost = ‖φ̄‖² − μᵀβ`,
+//! bounds the error:
 //! `|score − Hoffmann's| ≤ 2 √(lost · score) + lost`.
 
 mod answers;
@@ -52,17 +54,17 @@ pub(crate) use scores::repeated;
 pub use scores::{Calibration, Scores, Tail};
 pub use statistics::Statistics;
 
-/// ε of a Mahalanobis score, as a share of all variance.
+/// ε of a Mahalanobis score, as a share of the total variance.
 const NOISE: f64 = 1e-5;
-/// That of kernels with a kink: their variances fall slowly, and the last components are noise themselves.
-const NOISE_OF_KINKS: f64 = 1e-2;
+/// ε for kernels that are not smooth: their variances decay slowly, and their last components are noise themselves.
+const NOISE_OF_ROUGH_KERNELS: f64 = 1e-2;
 
-/// ε under this kernel, as a share of all variance.
+/// Returns ε for a kernel, as a share of the total variance.
 pub(crate) fn noise(kernel: &dyn Kernel) -> f64 {
-    if matches!(kernel.form(), Form::Manhattan { .. }) { NOISE_OF_KINKS } else { NOISE }
+    if matches!(kernel.form(), Form::Manhattan { .. }) { NOISE_OF_ROUGH_KERNELS } else { NOISE }
 }
 
-/// What is stored of a model; [`Model`] adds what is computed from it.
+/// The stored parts of a model; [`Model`] adds what is computed from them.
 ///
 /// ```
 /// use skpca::{Fit, Model, toys};
@@ -77,53 +79,53 @@ pub(crate) fn noise(kernel: &dyn Kernel) -> f64 {
 pub struct Parts {
     /// The method that chose the support.
     pub method: Spec,
-    /// The kernel, its parameters resolved to numbers.
+    /// The kernel, with its parameters resolved to numbers.
     pub kernel: Spec,
     /// Names and scaling of the input columns.
     pub columns: Columns,
-    /// Rows of the training data that are the support, increasing; absent where the points are synthetic.
+    /// Indices of the support points among the training rows, increasing; absent if the points are synthetic.
     pub rows: Option<Vec<usize>>,
-    /// The support, m × d, scaled.
+    /// The support points, m × d, scaled.
     pub support: Points<'static>,
-    /// m × q, each component of unit norm in feature space.
+    /// Coefficients of the components, m × q; each component has unit norm in feature space.
     pub coefficients: Mat<f64>,
-    /// q × q′ such that `coefficients · frame` are orthonormal; absent where the components themselves are.
+    /// The q × q′ matrix that makes `coefficients · frame` orthonormal; absent if the components already are.
     pub frame: Option<Mat<f64>>,
-    /// The Gaussian that the method fitted, where it did.
+    /// The Gaussian fitted by the method, if it fits one.
     pub density: Option<Density>,
     /// μ: mean kernel value of each support point over the training data; zero if not centred.
     pub mu: Vec<f64>,
-    /// β: the mean projected on the support.
+    /// β: coefficients of the mean projected onto the support.
     pub beta: Vec<f64>,
     /// Variance along each component, per row.
     pub variances: Vec<f64>,
     /// Variance in the span of the components, per row.
     pub captured: f64,
-    /// ε of the score; 0 where it is the distance to the span of the components.
+    /// ε of the score; 0 if the score is the distance from the span of the components.
     pub noise: f64,
     /// Whether features are centred.
     pub center: bool,
-    /// Rows of the training table, those that count nothing included.
+    /// Number of rows of the training table, including those of weight zero.
     pub n: usize,
-    /// `(1/n) Σ k(x, x) − ‖Pφ̄‖²`: all the variance there is, per row.
+    /// Total variance per row: `(1/n) Σ k(x, x) − ‖Pφ̄‖²`.
     pub total_variance: f64,
     /// `‖φ̄‖² − μᵀβ`, or an upper bound of it.
     pub mean_lost: f64,
-    /// Share of what exact kernel PCA captures.
+    /// Captured variance divided by that of exact kernel PCA.
     pub fidelity: f64,
     /// Seed of the fit.
     pub seed: u64,
     /// Scores of training rows.
     pub scores: Scores,
-    /// How the fit went.
+    /// The report of the fit.
     pub report: Report,
-    /// What was asked for; files of older versions do not know.
+    /// The parameters requested for the fit; absent in files of older versions.
     pub request: Option<Request>,
-    /// What became of a model that learns on.
+    /// The state of online learning, if the model was updated after its fit.
     pub learned: Option<Learned>,
 }
 
-/// What is known of a model that learns on, beside what it answers.
+/// The state of a model that is updated online.
 ///
 /// ```
 /// use skpca::{Fit, Learning, Online, toys};
@@ -136,18 +138,18 @@ pub struct Parts {
 /// ```
 #[derive(Clone, Debug, PartialEq)]
 pub struct Learned {
-    /// Rows that were learned.
+    /// Number of rows learned.
     pub rows: usize,
-    /// The threshold of the fit; that of the model moves with the rows.
+    /// The threshold of the original fit; the model's own threshold follows the rows.
     pub reference: f64,
-    /// ε: how far the square root of the captured variance may be off because points have joined, as a share of the
-    /// root of `Σ k(x, x)`.
+    /// ε: bound of the error of the square root of the captured variance that is due to points added later, relative to
+    /// the square root of `Σ k(x, x)`.
     pub error: f64,
-    /// What it needs to go on, as bytes that only [`Online`](crate::Online) reads.
+    /// The state needed to continue learning, as bytes that only [`Online`](crate::Online) reads.
     pub state: Option<Arc<[u8]>>,
 }
 
-/// A fitted model. One that exists can transform and score.
+/// A fitted model. Its parts have been checked, so every `Model` can transform and score.
 ///
 /// ```
 /// use skpca::{Fit, Points, Precision, toys};
@@ -166,22 +168,22 @@ pub struct Model {
     novelty: Weights,
     /// `μᵀβ`
     mean_norm: f64,
-    /// What far rows are told apart by, if kernel values cannot.
+    /// The term that ranks rows so far away that all their kernel values vanish.
     far: Option<Far>,
-    /// What 32 bits would cost.
+    /// Precision that 32-bit arithmetic would lose.
     loss: Loss,
-    /// The support turned for sparse rows, once there are any.
+    /// The support prepared for sparse rows, built on first use.
     sparse: OnceLock<SparseBasis>,
 }
 
 impl Model {
-    /// Checks that the parts fit together, and packs them.
+    /// Checks that the parts are consistent and builds the model.
     pub fn new(parts: Parts) -> Result<Model> {
         Model::with(parts, Instructions::best())
     }
 
-    /// The same model, its kernel values by the instructions of `level`. A model that was just fitted computes with
-    /// those of its fit; one that was read, with the best there are.
+    /// Returns the same model with kernel values computed by the instructions of `level`. By default a fitted model
+    /// uses those of its fit, and a model read from a file the best ones available.
     pub fn pinned(self, level: Level) -> Result<Model> {
         let instructions = level.instructions()?;
         if self.kernel().instructions() == instructions { Ok(self) } else { Model::with(self.parts, instructions) }
@@ -198,7 +200,7 @@ impl Model {
         Ok(Model::packed(basis, parts))
     }
 
-    /// The same of parts that were [checked](Parts::check), where the support is packed already, centred.
+    /// Builds the model from [checked](Parts::check) parts and the basis of their support, centred.
     pub(crate) fn packed(basis: Basis, parts: Parts) -> Model {
         let features = basis.weights(parts.coefficients.clone());
         let novelty = basis.weights(with_beta(&parts.shrunk(), &parts.beta));
@@ -208,32 +210,32 @@ impl Model {
         Model { parts, basis, features, novelty, mean_norm, far, loss, sparse: OnceLock::new() }
     }
 
-    /// What gives features, and the mean's product beside them.
+    /// Returns the weights that give the features and, beside them, the product with the mean.
     fn features_and_mean(&self) -> Weights {
         self.basis.weights(with_beta(&self.parts.coefficients, &self.parts.beta))
     }
 
-    /// What is stored.
+    /// Returns the stored parts.
     pub fn parts(&self) -> &Parts {
         &self.parts
     }
 
-    /// Names the columns that tables may have beside the model's.
+    /// Sets the names of additional columns that tables may have.
     pub fn ignore(&mut self, names: Vec<String>) {
         let mut seen: HashSet<&String> = self.parts.columns.names.iter().flatten().collect();
         self.parts.columns.ignored = names.iter().filter(|name| seen.insert(name)).cloned().collect();
     }
 
-    /// Keeps how its columns are made of those of a table: they are the columns that `intake` makes.
+    /// Stores the intake that makes the model's columns from those of a table.
     pub fn take_in(&mut self, intake: Intake) -> Result<()> {
         intake.check(self.parts.columns.d(), self.parts.columns.names.as_ref())?;
         self.parts.columns.intake = Some(intake);
         Ok(())
     }
 
-    /// The same model for rows that have not been through a scaler, `x ↦ (x − shift) / scale`, which was in front of
-    /// it; `rule` is the scaling that came to, if it is one that a fit can ask for, and `names` are those of the
-    /// columns there.
+    /// Absorbs a scaler, `x ↦ (x − shift) / scale`, that the training rows went through before the fit: the returned
+    /// model takes unscaled rows. `rule` is the equivalent [`Scaling`], if there is one; `names` are the names of the
+    /// scaler's input columns.
     ///
     /// ```
     /// use skpca::{Fit, Points, Precision, Scaling, toys};
@@ -256,48 +258,49 @@ impl Model {
         let instructions = self.kernel().instructions();
         let mut parts = self.parts;
         let raw = parts.columns.scaling == Scaling::None;
-        // Its rows and moments are those of rows that have been through the scaler.
+        // The online state holds rows and moments of scaled rows.
         parts.learned.iter_mut().for_each(|learned| learned.state = None);
         parts.columns = parts.columns.after_scaler(shift, scale, rule)?;
         if names.is_some() {
             (parts.columns.names, parts.columns.intake) = (names, None);
         }
-        // A fit that scales by the rule finds the same.
+        // A fit that scales by the rule itself finds the same model.
         let asked = rule.filter(|rule| raw && *rule != Scaling::Given);
         parts.request.iter_mut().for_each(|request| request.fit.scaling = asked.unwrap_or(request.fit.scaling));
         Model::with(parts, instructions)
     }
 
-    /// Whether most of `rows` are far outside the range of the training rows, as raw rows are of a model of scaled
-    /// ones. A sample is looked at; models from files of older versions do not know.
+    /// Returns how far `rows` are outside the range of the training rows if most of them are, as happens when raw rows
+    /// are given to a model of scaled rows. Only a sample is looked at. Always `None` for models from files of older
+    /// versions, which do not store the range.
     pub fn far_outside<'a>(&self, rows: impl Into<UncheckedRows<'a>>) -> Option<FarOutside> {
         self.parts.columns.far_outside(rows.into())
     }
 
-    /// Takes threshold and p-values from rows held out.
+    /// Sets the scores of held-out rows, from which threshold and p-values are computed.
     pub(crate) fn calibrated(&mut self, scores: Scores) {
         self.parts.scores = scores;
     }
 
-    /// Takes what is known of a model that learns on.
+    /// Sets the state of online learning.
     pub(crate) fn learned(&mut self, learned: Learned) {
         self.parts.learned = Some(learned);
     }
 
-    /// Takes a fidelity that was measured since the fit.
+    /// Sets a fidelity measured after the fit.
     pub(crate) fn judged(&mut self, fidelity: f64) {
         self.parts.fidelity = fidelity;
         self.parts.report.fidelity_interval = None;
     }
 
-    /// Takes the rows of the support for places among `rows`, which are some of n.
+    /// Maps row numbers, which are positions in `rows`, to the numbers in `rows`, which are among those of n rows.
     pub(crate) fn renumber(&mut self, rows: &[usize], n: usize) {
         let Parts { rows: support, report, .. } = &mut self.parts;
         support.iter_mut().flatten().chain(&mut report.set_aside).for_each(|row| *row = rows[*row]);
         self.parts.n = n;
     }
 
-    /// Makes this the model of a robust fit, which set some rows aside.
+    /// Records that this is the model of a robust fit and which rows it set aside.
     pub(crate) fn set_aside(&mut self, aside: Vec<usize>) {
         self.parts.request.iter_mut().for_each(|request| request.fit.robust = true);
         if !aside.is_empty() {
@@ -307,7 +310,7 @@ impl Model {
         self.parts.report.set_aside = aside;
     }
 
-    /// Notes how well its scores agree with exact ones, and that more was asked for.
+    /// Records how well the scores agree with exact ones, with a note if that is less than requested.
     pub(crate) fn agrees(&mut self, asked: f64, agreement: Agreement) {
         let Parts { request, support, report, .. } = &mut self.parts;
         request.iter_mut().for_each(|request| (request.fit.score_fidelity, request.fit.target) = (Some(asked), None));
@@ -320,41 +323,41 @@ impl Model {
         }
     }
 
-    /// Adds something that the user should know.
+    /// Adds a note for the user to the report.
     pub fn note(&mut self, note: String) {
         self.parts.report.notes.push(note);
     }
 
-    /// Keeps the caller's own words for what was asked for.
+    /// Stores the request as the caller spelled it.
     pub fn request_in(&mut self, words: serde_json::Map<String, serde_json::Value>) {
         self.parts.request.iter_mut().for_each(|request| request.words = words.clone());
     }
 
-    /// Number of components.
+    /// Returns the number of components.
     pub fn q(&self) -> usize {
         self.parts.coefficients.ncols()
     }
 
-    /// Number of support points.
+    /// Returns the number of support points.
     pub fn m(&self) -> usize {
         self.parts.support.n()
     }
 
-    /// The kernel.
+    /// Returns the kernel.
     pub fn kernel(&self) -> &Arc<dyn Kernel> {
         self.basis.kernel()
     }
 
-    /// Variance captured on the training data, summed over rows and components.
+    /// Returns the variance captured on the training data, summed over rows and components.
     pub fn captured(&self) -> f64 {
         self.parts.captured * self.parts.n as f64
     }
 
-    /// Features of `points`, q per row, row after row. In 32 bits they differ from those in 64 bits by less than 1e-4
-    /// of their standard deviation: models in which more would be lost to cancellation use 64 bits whatever `precision`
-    /// says.
+    /// Returns the features of `rows`, q per row, row after row. In 32 bits they differ from those in 64 bits by less
+    /// than 1e-4 of their standard deviation: models that would lose more to cancellation use 64 bits whatever
+    /// `precision` says.
     ///
-    /// Rows are [`Points`], or [`UncheckedRows`] of either width that nobody has looked at yet.
+    /// Rows are [`Points`], or [`UncheckedRows`] of 64-bit or 32-bit numbers, which are checked as they are read.
     pub fn transform<'a>(&self, rows: impl Into<UncheckedRows<'a>>, precision: Precision) -> Result<Vec<f64>> {
         let rows = rows.into();
         let mut out = vec![0.0; rows.n() * self.q()];
@@ -362,21 +365,21 @@ impl Model {
         Ok(out)
     }
 
-    /// [`Model::transform`] into memory that the caller has: q numbers per row.
+    /// Writes the features, as [`Model::transform`] returns them, to `out`: q numbers per row.
     pub fn transform_into(&self, rows: UncheckedRows, precision: Precision, out: &mut [f64]) -> Result<()> {
         assert_eq!(out.len(), rows.n() * self.q());
         self.pass(rows, &self.features, enough(precision, self.loss.features), as_they_are, out)
     }
 
-    /// [`Model::transform_into`], each feature rounded to 32 bits; one that is too large for them is an error.
+    /// Like [`Model::transform_into`] with every feature rounded to 32 bits; a feature that overflows is an error.
     pub fn transform_into_single(&self, rows: UncheckedRows, precision: Precision, out: &mut [f32]) -> Result<()> {
         assert_eq!(out.len(), rows.n() * self.q());
         self.pass(rows, &self.features, enough(precision, self.loss.features), as_they_are, out)
     }
 
-    /// Novelty scores of `points`: squared distances in feature space, higher is more novel. In 32 bits they differ
-    /// from those in 64 bits by less than 1e-4 of the mean training score or of their own size, as in
-    /// [`Model::transform`].
+    /// Returns the novelty scores of `rows`: squared distances in feature space, higher is more novel. In 32 bits they
+    /// differ from those in 64 bits by less than 1e-4 of the mean training score or of their own value, whichever is
+    /// larger; as in [`Model::transform`], models that would lose more use 64 bits.
     pub fn score<'a>(&self, rows: impl Into<UncheckedRows<'a>>, precision: Precision) -> Result<Vec<f64>> {
         let rows = rows.into();
         let mut out = vec![0.0; rows.n()];
@@ -384,7 +387,7 @@ impl Model {
         Ok(out)
     }
 
-    /// [`Model::score`] into memory that the caller has: one number per row.
+    /// Writes the scores, as [`Model::score`] returns them, to `out`: one number per row.
     pub fn score_into(&self, rows: UncheckedRows, precision: Precision, out: &mut [f64]) -> Result<()> {
         assert_eq!(out.len(), rows.n());
         let finish = |x: Option<&Points>, mut products: Products, out: &mut [f64]| {
@@ -393,7 +396,7 @@ impl Model {
         self.pass(rows, &self.novelty, enough(precision, self.loss.scores), finish, out)
     }
 
-    /// What `finish` makes of the products of the rows, scaled, with `weights`.
+    /// Scales the rows, multiplies their kernel values by `weights`, and writes what `finish` makes of the products.
     fn pass<T: Number>(
         &self,
         rows: UncheckedRows,
@@ -403,42 +406,43 @@ impl Model {
         out: &mut [T],
     ) -> Result<()> {
         let x = self.parts.columns.scaled(rows)?;
-        // Features need products only; of a row's own kernel value it depends on the kernel.
+        // Features need only the products. Scores also need k(x, x), and thus the row, unless the kernel has a unit
+        // diagonal.
         let read = !std::ptr::eq(weights, &self.features) && (self.far.is_some() || !self.kernel().unit_diagonal());
         if self.basis.pass(&Queried { rows: &x, read, weights, precision }, &finish, out) {
             return Ok(());
         }
-        // Rare enough for a second look to tell why.
+        // Failure is rare, so the cause is looked for only now.
         let out: Vec<f64> = out.iter().map(|v| (*v).into()).collect();
         x.fault().map_or_else(|| self.finite(&out, out.len() / rows.n()), Err)
     }
 
-    /// The score of one row from its products with `[A β]`.
+    /// Returns the score of one row from its products with `[A β]`.
     fn novelty_of(&self, products: &[f64], x: Option<&[f64]>) -> f64 {
         let score = distance(self.own_value(x), products, self.mean_norm, self.parts.frame.as_ref());
         score + self.far.as_ref().zip(x).map_or(0.0, |(far, x)| far.of(x))
     }
 
-    /// The scores of rows that are scaled already.
+    /// Returns the scores of rows that are already scaled.
     pub(crate) fn score_of_scaled(&self, x: &Points) -> Vec<f64> {
         let products = self.basis.product(x, &self.novelty, Precision::Double);
         products.chunks_exact(self.q() + 1).zip(x.rows()).map(|(row, x)| self.novelty_of(row, Some(x))).collect()
     }
 
-    /// The same, where kernel values may overflow.
+    /// Like [`Model::score_of_scaled`], for rows whose kernel values may overflow.
     pub(crate) fn finite_scores_of_scaled(&self, x: &Points) -> Result<Vec<f64>> {
         let scores = self.score_of_scaled(x);
         self.finite(&scores, 1)?;
         Ok(scores)
     }
 
-    /// k(x, x), of a row that is only left out where it is 1.
+    /// Returns k(x, x); the row is only missing if the kernel has a unit diagonal.
     fn own_value(&self, x: Option<&[f64]>) -> f64 {
         x.map_or(1.0, |x| self.kernel().eval(x, x))
     }
 
-    /// The share of the variance of `points` in feature space, around the training mean, that the components capture: 0
-    /// to 1.
+    /// Returns the share of the variance of `points` in feature space, around the training mean, that the components
+    /// capture: 0 to 1.
     pub fn captured_share(&self, points: &Points) -> Result<f64> {
         let x = self.parts.columns.apply(points)?;
         let products = self.basis.product(&x, &self.features_and_mean(), Precision::Double);
@@ -451,8 +455,8 @@ impl Model {
         Ok(if captured > 0.0 { captured / (captured + lost) } else { 0.0 })
     }
 
-    /// Log-likelihood of each row of `points` under the Gaussian of the method `likelihood`: its mean over held-out
-    /// rows tells which σ² is best.
+    /// Returns the log-likelihood of each row under the Gaussian that the method `likelihood` fits. Its mean over
+    /// held-out rows tells which σ² is best.
     pub fn log_likelihood<'a>(&self, rows: impl Into<UncheckedRows<'a>>, precision: Precision) -> Result<Vec<f64>> {
         let Some(density) = &self.parts.density else {
             return Err(Error::parameter("method", &self.parts.method.name, "likelihood: no other has one"));
@@ -476,7 +480,7 @@ impl Model {
         Ok(out)
     }
 
-    /// How the score of each row changes with each input, d per row, row after row: which inputs drive it.
+    /// Returns the gradient of each row's score with respect to its inputs, d per row, row after row.
     ///
     /// ```text
     /// ∂score = 2 ∂k(x, ·)|ₓ − 2 Σ_i (β_i + Σ_k a_ik w_k) ∂k(x, z_i),   w = E Eᵀ project(x)
@@ -514,7 +518,7 @@ impl Model {
         out
     }
 
-    /// How far a score can be from the one with the mean unprojected.
+    /// Returns a bound of the difference between a score and the one without projection of the mean.
     pub fn score_error(&self, score: f64) -> f64 {
         2.0 * (self.parts.mean_lost * score).sqrt() + self.parts.mean_lost
     }
@@ -527,8 +531,9 @@ impl Model {
     }
 }
 
-/// What a score adds for the distance from the support's mean z̄, in units of its mean square: so little that kernel
-/// values decide wherever they can, and enough to rank rows where all of them are 0.
+/// The term that a score adds for the squared distance from the support's mean z̄, relative to the mean over the
+/// support: small enough not to matter wherever kernel values are positive, and enough to rank rows for which all of
+/// them are 0.
 ///
 /// ```text
 /// ε ‖x − z̄‖² / mean ‖z − z̄‖²
@@ -542,7 +547,7 @@ impl Far {
     pub(crate) fn new(support: &Points, noise: f64) -> Far {
         let mut far = Far { centre: support.mean(), weight: 1.0 };
         let mean = support.rows().map(|z| far.of(z)).sum::<f64>() / support.n() as f64;
-        // Of columns whose squares overflow or vanish, distances tell nothing.
+        // Distances are useless if their squares overflow or vanish.
         let weight = noise / mean;
         far.weight = if mean > 0.0 && mean.is_finite() && weight.is_finite() { weight } else { 0.0 };
         far
@@ -562,12 +567,12 @@ impl Far {
 }
 
 impl Parts {
-    /// What a score takes of each squared feature: λ / (λ + ε), or all of it.
+    /// Returns the factor of each squared feature in the score: λ / (λ + ε), or 1 without noise.
     fn shrinkage(&self) -> impl Iterator<Item = f64> {
         self.variances.iter().map(|v| if self.noise > 0.0 { v / (v + self.noise) } else { 1.0 })
     }
 
-    /// Coefficients whose products are features, as the score weighs their squares.
+    /// Returns the coefficients multiplied by the square roots of [`Parts::shrinkage`].
     fn shrunk(&self) -> Mat<f64> {
         let factors: Vec<f64> = self.shrinkage().map(f64::sqrt).collect();
         Mat::from_fn(self.coefficients.nrows(), self.coefficients.ncols(), |i, k| {
@@ -581,12 +586,12 @@ fn with_beta(coefficients: &Mat<f64>, beta: &[f64]) -> Mat<f64> {
     dense::beside(coefficients.as_ref(), MatRef::from_column_major_slice(beta, beta.len(), 1))
 }
 
-/// The score of a row x from `k(x, x)` and its products with `[A β]`; `mean_norm` is `μᵀβ`.
+/// Returns the score of a row x from `k(x, x)` and its products with `[A β]`; `mean_norm` is `μᵀβ`.
 fn distance(own: f64, products: &[f64], mean_norm: f64, frame: Option<&Mat<f64>>) -> f64 {
     let (features, mean) = products.split_at(products.len() - 1);
-    // βᵀk_z(x) is βᵀ(k_z(x) − μ), which the product gives, and μᵀβ.
+    // βᵀk_z(x) is βᵀ(k_z(x) − μ), the last product, plus μᵀβ.
     let score = own - 2.0 * mean[0] - mean_norm - projected(features, frame);
-    // Below zero by rounding only: it is a squared distance.
+    // A squared distance is negative by rounding only.
     if score < 0.0 { 0.0 } else { score }
 }
 
@@ -597,8 +602,8 @@ fn projected(features: &[f64], frame: Option<&Mat<f64>>) -> f64 {
     frame.col_iter().map(|e| along(e) * along(e)).sum()
 }
 
-/// Fixes the signs of components on training rows `x` (scaled): of each, the largest feature is positive. Returns the
-/// scores of these rows. The basis is centred by `mu`.
+/// Fixes the signs of the components so that the feature of largest magnitude on the training rows `x` (scaled) is
+/// positive. Returns the scores of these rows. The basis is centred by `mu`.
 pub(crate) fn orient(
     basis: &Basis,
     coefficients: &mut Mat<f64>,
@@ -617,7 +622,7 @@ pub(crate) fn orient(
     for k in 0..q {
         let feature = || products.iter().skip(k).step_by(q + 1);
         let largest = feature().fold(0.0_f64, |largest, y| largest.max(y.abs()));
-        // Among sizes equal but for rounding, the first decides.
+        // Among magnitudes that are equal up to rounding, the first decides.
         if feature().find(|y| y.abs() >= (1.0 - 1e-8) * largest).is_some_and(|y| *y < 0.0) {
             coefficients.col_mut(k).iter_mut().for_each(|a| *a = -*a);
             frame.iter_mut().for_each(|frame| frame.row_mut(k).iter_mut().for_each(|e| *e = -*e));
@@ -632,7 +637,7 @@ mod tests {
     use super::*;
     use crate::{Fit, Target, toys};
 
-    /// The largest error of features and of scores in 32 bits, taken at its word, in the units of `Loss`.
+    /// Returns the largest errors of features and of scores when 32 bits are forced, in the units of `Loss`.
     fn error_in_32_bits(model: &Model, points: &Points) -> (f64, f64) {
         let x = model.parts.columns.apply(points).unwrap();
         let q = model.q();
@@ -683,7 +688,7 @@ mod tests {
         assert!((10..48).contains(&taken), "{taken} of 48 in 32 bits");
     }
 
-    /// A small model of scaled columns, and rows for it: enough to be spread over threads.
+    /// Returns a small model with scaled columns, and enough rows for it to use several threads.
     fn small(kernel: &str) -> (Model, Points<'static>) {
         let points = toys::normal(2000, 5, 1);
         let fit = Fit {
@@ -715,12 +720,12 @@ mod tests {
     }
 
     #[test]
-    fn rows_in_32_bits_are_the_numbers_they_are() {
+    fn rows_in_32_bits_give_the_same_results() {
         let (model, points) = small("rbf");
         let narrow: Vec<f32> = points.values().iter().map(|v| *v as f32).collect();
         let wide = Points::new(5, narrow.iter().map(|v| f64::from(*v)).collect::<Vec<_>>()).unwrap();
         let rows = UncheckedRows::new(5, &narrow[..]).unwrap();
-        // Coordinates of rows in 32 bits are computed in 32 where those of wide rows are rounded at the end.
+        // Rows in 32 bits are scaled in 32 bits; rows in 64 bits are scaled in 64 bits and rounded afterwards.
         let off = |a: &[f64], b: &[f64]| a.iter().zip(b).map(|(a, b)| (a - b).abs()).fold(0.0, f64::max);
         let unit = |precision| if precision == Precision::Single { 0.1 * SINGLE_ERROR } else { 0.0 };
         let deviation = model.parts.variances[3].sqrt();
@@ -738,7 +743,7 @@ mod tests {
     }
 
     #[test]
-    fn the_first_row_that_cannot_be_read_is_named() {
+    fn error_names_the_first_non_finite_row() {
         let (model, points) = small("rbf");
         let message = |bad: &[(usize, f64)]| {
             let mut values = points.values().to_vec();
@@ -762,7 +767,7 @@ mod tests {
     }
 
     #[test]
-    fn rows_that_scaling_or_the_kernel_makes_infinite_are_named() {
+    fn error_names_the_row_that_overflows_in_scaling_or_kernel() {
         let (mut model, points) = small("polynomial");
         let with = |at: usize, value: f64| {
             let mut values = points.values().to_vec();

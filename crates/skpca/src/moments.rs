@@ -1,14 +1,15 @@
-//! Moments of rows over a support: all that a model over these points needs to know of them, and a value that can be
-//! added.
+//! Moments of rows over a support: sums that can be added, and that hold all the information a model over these points
+//! needs about the rows.
 //!
 //! ```text
 //! Σ w,  Σ w (k_z(x) − s),  Σ w (k_z(x) − s)(k_z(x) − s)ᵀ,  Σ w k(x, x)          s: a constant of the support
 //! ```
 //!
-//! They are added (other rows), subtracted (a fold), scaled (forgetting), and taken to other points: dropping one
-//! deletes its row and column, which is exact. Of a new point z only its projection on the old ones is known,
-//! `k(z, x) ≈ k_z(z)ᵀ K_zz⁻¹ k_z(x)`. What that loses is bounded: rows and new points are wrong by what lies outside
-//! the old span, so the scatter of all rows, as vectors, by `ε² = ‖P_new (1 − P_old)‖² · residual trace`, and
+//! Moments can be added (more rows), subtracted (a fold), scaled (forgetting), and mapped to another support. Dropping
+//! a point deletes its row and column, which is exact. Of a new point z only the projection on the old support is
+//! known, `k(z, x) ≈ k_z(z)ᵀ K_zz⁻¹ k_z(x)`, and the error of that is bounded: it comes from the parts of rows and new
+//! points outside the old span, so that the sum of squared errors of all rows, as vectors, is at most
+//! `ε² = ‖P_new (1 − P_old)‖² · residual trace`, and
 //!
 //! ```text
 //! |√captured − √stated| ≤ ε
@@ -36,7 +37,7 @@ use crate::spectrum::{Expansion, Span};
 use crate::sums::Sums;
 use crate::watch::Watch;
 
-/// What a model over some support points needs to know of any number of rows.
+/// Sums over any number of rows, sufficient to refit a model over given support points.
 ///
 /// ```
 /// use skpca::{Fit, toys};
@@ -53,16 +54,16 @@ use crate::watch::Watch;
 /// ```
 #[derive(Clone)]
 pub struct Moments {
-    /// How rows are scaled.
+    /// The scaling of the rows.
     columns: Columns,
     skeleton: Arc<Skeleton>,
     sums: Sums,
-    /// ε: how far the rows, as vectors in the span, may be from where they are taken to be.
+    /// ε: bound of the distance between the rows, as vectors in the span, and what is assumed for them.
     error: f64,
 }
 
 impl Moments {
-    /// Over no rows. Points that depend on others are left out.
+    /// Creates the moments of no rows. Points that depend linearly on others are left out.
     pub(crate) fn new(
         kernel: &Arc<dyn Kernel>,
         columns: Columns,
@@ -75,34 +76,34 @@ impl Moments {
         Ok(Moments { columns, skeleton: Arc::new(skeleton), sums, error: 0.0 })
     }
 
-    /// Number of rows that were added.
+    /// Returns the number of rows added.
     pub fn rows(&self) -> usize {
         self.sums.rows
     }
 
-    /// The sum of their weights.
+    /// Returns the sum of the weights of the rows added.
     pub fn weight(&self) -> f64 {
         self.sums.weight
     }
 
-    /// Number of support points.
+    /// Returns the number of support points.
     pub fn m(&self) -> usize {
         self.skeleton.m()
     }
 
-    /// ε of the head of this file: 0 unless points have joined since rows were added.
+    /// Returns ε, a bound of the error in √(captured variance): 0 unless points were added after rows.
     pub fn error(&self) -> f64 {
         self.error
     }
 
-    /// Adds rows, in the units of the user's table; each counts one unless `weights` say otherwise.
+    /// Adds rows in the units of the user's table; every row has weight one unless `weights` are given.
     pub fn add(&mut self, rows: &Points, weights: Option<&[f64]>, watch: &dyn Watch) -> Result<()> {
         weights.map_or(Ok(()), |weights| sample_weight::check(weights, rows.n()))?;
         let scaled = self.columns.apply(rows)?;
         self.add_scaled(&scaled, weights, watch)
     }
 
-    /// The same of rows that are scaled.
+    /// Like [`Moments::add`], for rows that are already scaled.
     pub(crate) fn add_scaled(&mut self, rows: &Points, weights: Option<&[f64]>, watch: &dyn Watch) -> Result<()> {
         let sums = self.skeleton.sums(Weighted { rows, weights }, SINGLE_ROWS, watch)?;
         self.sums.add(&sums, 1.0);
@@ -117,7 +118,7 @@ impl Moments {
         Ok(())
     }
 
-    /// Takes away the moments of rows that are among these, such as a fold.
+    /// Subtracts the moments of rows that were added before, such as a fold.
     pub fn subtract(&mut self, other: &Moments) -> Result<()> {
         self.check_same(other)?;
         if other.sums.rows > self.sums.rows || other.sums.weight > self.sums.weight * (1.0 + 1e-12) {
@@ -128,7 +129,7 @@ impl Moments {
         Ok(())
     }
 
-    /// Multiplies every weight by `factor`: below 1, rows so far count less than those to come.
+    /// Multiplies every weight by `factor`: with a factor below 1, the rows so far count less than later ones.
     pub fn scale(&mut self, factor: f64) -> Result<()> {
         if !(factor > 0.0 && factor.is_finite()) {
             return Err(Error::parameter("factor", factor, "a positive number"));
@@ -138,7 +139,7 @@ impl Moments {
         Ok(())
     }
 
-    /// Number of columns.
+    /// Returns the number of columns.
     pub(crate) fn d(&self) -> usize {
         self.support().d()
     }
@@ -148,12 +149,12 @@ impl Moments {
         self.sums.trace
     }
 
-    /// Over no rows, over other points.
+    /// Creates the moments of no rows over other points, with the same kernel and scaling.
     pub(crate) fn over(&self, support: &Points<'static>, watch: &dyn Watch) -> Result<Moments> {
         Moments::new(self.kernel(), self.columns.clone(), support, watch)
     }
 
-    /// The support points, scaled.
+    /// Returns the support points, scaled.
     pub(crate) fn support(&self) -> &Points<'static> {
         self.skeleton.basis.points()
     }
@@ -162,7 +163,7 @@ impl Moments {
         self.skeleton.kernel()
     }
 
-    /// The span of the support over these rows.
+    /// Returns the span of the support with the scatter of these rows.
     pub(crate) fn span(&self, center: bool, watch: &dyn Watch) -> Result<Span> {
         if self.sums.rows < 2 || self.sums.weight <= 0.0 {
             return Err(Error::TooFewRows { rows: self.sums.rows, needed: 2, why: "a fit".into() });
@@ -170,14 +171,14 @@ impl Moments {
         self.skeleton.span_of(&self.sums, center, watch)
     }
 
-    /// The moments over other points, scaled as a model's support is: exact where they are among these, otherwise with
-    /// the [error](Moments::error) that is stated.
+    /// Maps the moments to other support points, scaled as a model's support is. This is exact if all of them are among
+    /// the current ones; otherwise the result states its [error](Moments::error).
     pub fn moved(&self, support: &Points<'static>, watch: &dyn Watch) -> Result<Moments> {
         let mut moved = self.over(support, watch)?;
         let change = Change::new(&self.skeleton, &moved.skeleton);
         moved.sums = self.sums.mapped(change.a.as_ref(), &change.b);
         if change.outside > 0.0 && self.sums.weight > 0.0 {
-            // What lies outside the old span, were the rows where they are taken to be; they may be ε away.
+            // The residual trace outside the old span, allowing for rows that are up to ε from what is assumed.
             let residual = self.span(false, watch)?.residual_trace();
             let held = (self.sums.trace - residual).max(0.0).sqrt() - self.error;
             let residual = self.sums.trace - held.max(0.0).powi(2);
@@ -188,8 +189,8 @@ impl Moments {
         Ok(moved)
     }
 
-    /// The moments over other points, as [`Moments::moved`] has them, corrected by what a sample of the rows shows: the
-    /// mean of what its own moments are, less what they would be taken for.
+    /// Maps the moments to other support points as [`Moments::moved`] does, and corrects them by a sample of the rows:
+    /// by the mean difference between the sample's exact moments and its mapped ones.
     pub(crate) fn moved_along(&self, support: &Points<'static>, sample: &Points, watch: &dyn Watch) -> Result<Moments> {
         let projected = self.moved(support, watch)?;
         let change = Change::new(&self.skeleton, &projected.skeleton);
@@ -207,8 +208,8 @@ impl Moments {
         Ok(corrected)
     }
 
-    /// How far the scatters of two moments over the same points are from each other: the sum of the sizes of the
-    /// eigenvalues of their difference, centred or not.
+    /// Returns the distance between the scatters of two moments over the same points: the nuclear norm of their
+    /// difference, centred or not, whichever is larger.
     fn distance(&self, other: &Moments, watch: &dyn Watch) -> Result<f64> {
         let mut largest = 0.0_f64;
         for center in [false, true] {
@@ -219,7 +220,7 @@ impl Moments {
         Ok(largest)
     }
 
-    /// Rejects moments under another kernel or scaling, whatever their support.
+    /// Rejects moments under another kernel or scaling; the support may differ.
     pub(crate) fn check_same_space(&self, other: &Moments) -> Result<()> {
         if self.kernel().spec() != other.kernel().spec() {
             return Err(of_another("kernel"));
@@ -245,8 +246,8 @@ fn of_another(what: &str) -> Error {
     Error::parameter("moments", format!("another {what}"), "those of the same model")
 }
 
-/// Takes the vectors y of one support to those of another, as far as its points are in the span of the first:
-/// `y′ = A y + b`.
+/// The affine map `y′ = A y + b` from the coordinates of one support to those of another, exact for points in the span
+/// of the first.
 struct Change {
     a: Mat<f64>,
     b: Vec<f64>,
@@ -257,7 +258,7 @@ struct Change {
 impl Change {
     fn new(old: &Skeleton, new: &Skeleton) -> Change {
         let (m, old_m) = (new.m(), old.m());
-        // Coordinates of the new points in the old span, L⁻¹ K; of those that were there before, exactly.
+        // Coordinates of the new points in the old span, L⁻¹ K; for points of both supports, the exact ones.
         let mut w = Mat::zeros(m, old_m);
         old.basis.block(new.basis.points(), w.as_mut());
         dense::divide_by_transposed(w.as_mut(), old.l.as_ref());
@@ -275,7 +276,7 @@ impl Change {
         dense::solve_lower(old.l.as_ref(), whitened.as_mut());
         let along = dense::product(a.as_ref(), whitened.as_ref());
         if !old.whitens {
-            // W L⁻¹, row by row: the points that were there before select.
+            // W L⁻¹, row by row: rows of points in both supports are unit vectors.
             let mut solved = a.transpose().to_owned();
             dense::solve_lower_transposed(old.l.as_ref(), solved.as_mut());
             a = Mat::from_fn(m, old_m, |i, j| kept[i].map_or(solved[(j, i)], |kept| f64::from(u8::from(kept == j))));
@@ -290,20 +291,20 @@ impl Change {
     }
 }
 
-/// The largest eigenvalue of `L⁻¹ (K_new − W Wᵀ) L⁻ᵀ`: the largest share of a unit vector of the new span that is
-/// outside the old one.
+/// Returns the largest eigenvalue of `L⁻¹ (K_new − W Wᵀ) L⁻ᵀ`: the largest squared norm that a unit vector of the new
+/// span can have outside the old one.
 fn outside(new: &Skeleton, w: &Mat<f64>) -> f64 {
     let mut inside = w.clone();
     dense::solve_lower(new.l.as_ref(), inside.as_mut());
     let m = new.m();
     let products = dense::product(inside.as_ref(), inside.transpose());
     let outside = Mat::from_fn(m, m, |i, j| f64::from(u8::from(i == j)) - products[(i, j)]);
-    // No more than 1 even where the decomposition fails.
+    // 1 is an upper bound, also if the decomposition fails.
     dense::eigen(outside.as_ref()).map_or(1.0, |(values, _)| values[0].clamp(0.0, 1.0))
 }
 
 impl Model {
-    /// Moments over no rows, over the support of this model: rows are added to it.
+    /// Returns the moments of no rows over the support of this model, to which rows can be added.
     pub fn moments(&self, watch: &dyn Watch) -> Result<Moments> {
         let labelled = method::entry(&self.parts().method)?.capabilities.labelled;
         if labelled {
@@ -313,21 +314,22 @@ impl Model {
         Moments::new(self.kernel(), self.parts().columns.clone(), &self.parts().support, watch)
     }
 
-    /// The model with the best components over the support of `moments` for the rows in them. Scores, and what they say
-    /// of new rows, stay those of this model, and so does the fidelity, which is that of the rows it was measured on.
+    /// Returns the model with the best components for the rows of `moments` over their support. The stored scores, and
+    /// thus threshold and p-values, stay those of this model, and so does the fidelity, which was measured on the
+    /// original rows.
     pub fn refit(&self, moments: &Moments, watch: &dyn Watch) -> Result<Model> {
         self.moments(watch)?.check_same_space(moments)?;
         self.refit_to(moments, watch)
     }
 
-    /// How many components are looked for over m points.
+    /// Returns the number of components to look for over m points.
     pub(crate) fn components_wanted(&self, m: usize) -> usize {
         let asked = self.parts().request.as_ref().and_then(|request| request.fit.components);
         let every = self.parts().noise > 0.0 && asked.is_none();
         if every { m } else { asked.unwrap_or(method::COMPONENTS).max(self.q()) }
     }
 
-    /// The same of moments that are known to belong to this model.
+    /// Like [`Model::refit`], for moments that are known to belong to this model.
     pub(crate) fn refit_to(&self, moments: &Moments, watch: &dyn Watch) -> Result<Model> {
         let q = self.components_wanted(moments.m());
         let expansion = moments.span(self.parts().center, watch)?.best(q, watch)?;
@@ -340,7 +342,7 @@ impl Model {
         Model::with(parts, self.kernel().instructions())
     }
 
-    /// The parts of this model with other components, over `support` and for the rows of `sums`.
+    /// Returns the parts of this model with other components, over `support` and for the rows of `sums`.
     pub(crate) fn refitted(&self, sums: &Sums, support: Points<'static>, expansion: Expansion) -> Result<Parts> {
         let (old, weight) = (self.parts(), sums.weight);
         let projected = dense::dot(&expansion.mu, &expansion.beta);
@@ -369,7 +371,8 @@ impl Model {
         })
     }
 
-    /// Gives components the signs of those of this model that they are nearest to: features go on where they were.
+    /// Gives each component the sign of the component of this model that it is nearest to, so that features stay
+    /// comparable.
     fn align(&self, support: &Points<'static>, coefficients: &mut Mat<f64>) {
         let mut both = support.values().to_vec();
         both.extend(self.parts().support.values());
@@ -426,7 +429,7 @@ mod tests {
     }
 
     #[test]
-    fn moments_are_added_in_any_grouping_and_taken_away_again() {
+    fn moments_are_added_in_any_grouping_and_subtracted_again() {
         let points = toys::normal(900, 3, 0);
         for kernel in KERNELS {
             let model = fitted(kernel, &points, 15);
@@ -450,7 +453,7 @@ mod tests {
     }
 
     #[test]
-    fn the_end_of_a_fit_is_that_of_its_moments() {
+    fn refit_to_the_moments_of_the_training_rows_gives_the_model() {
         let points = toys::normal(900, 3, 0);
         for kernel in KERNELS {
             let model = fitted(kernel, &points, 15);
@@ -467,7 +470,7 @@ mod tests {
     }
 
     #[test]
-    fn bytes_bring_the_same_moments_and_strangers_are_refused() {
+    fn bytes_restore_the_moments_and_moments_of_other_models_are_rejected() {
         let points = toys::normal(400, 3, 0);
         for kernel in KERNELS {
             let model = fitted(kernel, &points, 12);
@@ -488,7 +491,7 @@ mod tests {
         own.sums.rows = usize::MAX;
         let error = Moments::from_bytes(&own.to_bytes()).err().expect("too many rows").to_string();
         assert!(error.contains("more rows than can be counted"), "{error}");
-        // Found by `fuzz/run learning`: what was read could no longer be read once rows were added.
+        // Found by `fuzz/run learning`: moments could no longer be read back after rows were added.
         own.sums.rows = crate::sums::MOST_ROWS;
         own.add(&points, None, &()).unwrap();
         assert!(Moments::from_bytes(&own.to_bytes()).is_ok());
@@ -513,7 +516,7 @@ mod tests {
             let mut exact = Moments::new(model.kernel(), model.parts().columns.clone(), &few, &()).unwrap();
             exact.add(&points, None, &()).unwrap();
             assert!(near(&dropped, &exact, 1e-9) && dropped.error() == 0.0, "{kernel}");
-            // To points elsewhere, and on from there.
+            // Map to other points, and from there to a third set.
             let there = other.parts().support.clone();
             let mut exact = Moments::new(model.kernel(), model.parts().columns.clone(), &there, &()).unwrap();
             exact.add(&points, None, &()).unwrap();
@@ -529,7 +532,7 @@ mod tests {
                 let (found, exact, error) = (captured(found), captured(exact), found.error());
                 let off = (found.sqrt() - exact.sqrt()).abs();
                 assert!(off <= error && error > 0.0, "{kernel}: {off} {error}");
-                // Few points leave most of a Laplacian outside: then nothing is known.
+                // A few points capture little of a Laplacian kernel: the bound is loose then.
                 assert!(
                     !sharp || kernel == "laplacian" || error < 1.5 * exact.sqrt(),
                     "{kernel}: a bound of {error} says nothing of {exact}"

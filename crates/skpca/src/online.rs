@@ -1,15 +1,15 @@
-//! A model that learns on: rows are scored, then added to its moments, and its points follow the data.
+//! Online learning: rows are scored, then added to the model's moments, and the support points adapt to the data.
 //!
 //! ```text
-//! n, s, S, t ← λ^k (n, s, S, t) + those of k new rows, row i of which counts λ^(k − 1 − i)          then refit, m × m
+//! n, s, S, t ← λ^k (n, s, S, t) + those of k new rows, row i with weight λ^(k − 1 − i)          then refit, m × m
 //! ```
 //!
-//! As long as the points stay, this is exact: the model of all rows over these points. A reservoir of rows, drawn by
-//! weight and age, shows when the points are no longer good enough (`support.rs`). Moments follow to new points by
-//! projection, corrected on the reservoir: how far that can be off is known ([`Moments::error`]).
+//! As long as the support does not change, this is exact: it gives the model of all rows over these points. A reservoir
+//! of rows, sampled by weight and age, shows when the points are no longer good enough (`support.rs`). The moments are
+//! then projected onto the new points and corrected on the reservoir, with a known error bound ([`Moments::error`]).
 //!
-//! Every row is scored by a model that has not seen it, so the scores of the last rows make a limit that holds for
-//! fresh ones and moves with them. The limit of the fit stays beside it.
+//! Every row is scored by a model that has not seen it, so the scores of recent rows give a threshold that holds for
+//! fresh rows and moves with them. The threshold of the original fit is kept beside it.
 
 mod bytes;
 mod reservoir;
@@ -28,16 +28,16 @@ use crate::watch::Watch;
 use reservoir::Reservoir;
 use support::{Choice, Goal};
 
-/// Scores of so many last rows make the limit that moves …
-const RECENT: usize = 1000;
-/// … once there are this many, and as many as are needed for one to lie above it.
-const FEWEST: usize = 100;
-/// The points are reviewed when this share of the reservoir has been replaced and their number may grow.
-const REVIEW_TO_GROW: f64 = 0.125;
-/// The same if their number is fixed, where a review costs more than it can gain at once.
-const REVIEW: f64 = 0.25;
+/// Number of recent scores from which the moving threshold is computed.
+const RECENT_SCORES: usize = 1000;
+/// Minimum number of recent scores for a moving threshold. It also takes enough of them that one is expected above it.
+const MIN_RECENT_SCORES: usize = 100;
+/// Share of the reservoir that must have been replaced before the support is reconsidered, if points may join.
+const REVIEW_SHARE: f64 = 0.125;
+/// The same if the number of points is fixed: reviews are most of the cost then, and half as many do as well.
+const FIXED_REVIEW_SHARE: f64 = 0.25;
 
-/// How a model learns on.
+/// The parameters of online learning.
 ///
 /// ```
 /// use skpca::Learning;
@@ -47,14 +47,14 @@ const REVIEW: f64 = 0.25;
 /// ```
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Learning {
-    /// λ: what all rows so far weigh once another one is learned, from above 0 to 1. The last 1 / (1 − λ) rows are
-    /// those that count.
+    /// Forgetting factor λ, 0 < λ ≤ 1: the weight of all earlier rows is multiplied by it for every row learned. The
+    /// effective memory is the last 1 / (1 − λ) rows.
     pub forget: f64,
-    /// Rows that are kept to watch the points; with none, the points stay as they are.
+    /// Number of rows kept to judge the support points; with 0, the points never change.
     pub reservoir: usize,
-    /// Most points; by default as many as the fit was asked for, or half as many as there are rows in the reservoir.
+    /// Maximum number of support points. Default: the number requested for the fit, or half the size of the reservoir.
     pub most: Option<usize>,
-    /// Whether rows above the limit are learned too.
+    /// Whether rows above the threshold are learned too.
     pub alarms: bool,
 }
 
@@ -65,27 +65,27 @@ impl Default for Learning {
 }
 
 impl Learning {
-    /// How a model learns on that was just fitted: detectors, which were asked for a rate of false alarms, do not learn
-    /// rows above their limit.
+    /// Returns the defaults for a model that was just fitted: detectors, that is, fits with a false-alarm rate, do not
+    /// learn rows above their threshold.
     pub fn of(model: &Model) -> Learning {
         let request = model.parts().request.as_ref();
         let detects = request.is_some_and(|request| request.fit.false_alarms.is_some());
         Learning { alarms: !detects, ..Learning::default() }
     }
 
-    /// Rejects what cannot be meant.
+    /// Rejects invalid parameters.
     pub fn check(&self) -> Result<()> {
         if !(self.forget > 0.0 && self.forget <= 1.0) {
             return Err(Error::parameter("forget", self.forget, "a number above 0 and up to 1"));
         }
         match self.most {
-            Some(0) => Err(Error::parameter("most", 0, "a whole number from 1")),
+            Some(0) => Err(Error::parameter("most", 0, "an integer ≥ 1")),
             _ => Ok(()),
         }
     }
 }
 
-/// What an update did.
+/// The outcome of an update.
 ///
 /// ```
 /// use skpca::{Fit, Learning, Online, toys};
@@ -99,22 +99,22 @@ impl Learning {
 /// ```
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct Update {
-    /// Rows that were scored.
+    /// Number of rows scored.
     pub rows: usize,
-    /// Rows above the limit.
+    /// Number of rows above the threshold.
     pub alarms: usize,
-    /// Rows that were learned.
+    /// Number of rows learned.
     pub learned: usize,
-    /// Batches at which the points moved to where they capture more.
+    /// Number of reviews at which the points were moved.
     pub moved: usize,
-    /// Points that joined …
+    /// Number of support points added.
     pub joined: usize,
-    /// … and that left.
+    /// Number of support points removed.
     pub left: usize,
 }
 
 impl Update {
-    /// Adds what another update did.
+    /// Adds the counts of another update.
     pub fn add(&mut self, other: &Update) {
         self.rows += other.rows;
         self.alarms += other.alarms;
@@ -125,7 +125,7 @@ impl Update {
     }
 }
 
-/// A model that learns on.
+/// A model that is updated as rows arrive.
 ///
 /// ```
 /// use skpca::{Fit, Learning, Online, Precision, Target, toys};
@@ -145,26 +145,26 @@ pub struct Online {
     state: State,
 }
 
-/// All that is known beside the model.
+/// Everything that learning needs beside the model.
 #[derive(Clone)]
 struct State {
     learning: Learning,
     moments: Moments,
     reservoir: Reservoir,
-    /// Scores of the last rows, before they were learned.
+    /// Scores of the last rows, computed before they were learned.
     recent: Vec<f64>,
-    /// The limit that the fit found.
+    /// The threshold of the original fit.
     reference: f64,
-    /// Rows that were scored, learned or not.
+    /// Number of rows scored, learned or not.
     seen: usize,
     goal: Goal,
-    /// That of the model.
+    /// The method of the model, which may move its points.
     method: Arc<dyn Method>,
 }
 
 impl Online {
-    /// Goes on from a model that was just fitted to `rows`, in the units of the user's table. With weights, its
-    /// components become those of the weighted rows.
+    /// Continues from a model that was just fitted to `rows`, which are in the units of the user's table. With weights,
+    /// its components become those of the weighted rows.
     pub fn new(
         model: Model,
         rows: &Points,
@@ -195,7 +195,7 @@ impl Online {
         Ok(online)
     }
 
-    /// Goes on from a model that kept what that needs: see [`Online::into_model`].
+    /// Continues from a model that stores the state of online learning, as [`Online::into_model`] returns it.
     pub fn resume(model: Model) -> Result<Online> {
         let state = model.parts().learned.as_ref().and_then(|learned| learned.state.clone()).ok_or_else(|| {
             Error::parameter("model", "without moments", "one fitted to be updated (--updatable, updatable=True)")
@@ -205,13 +205,14 @@ impl Online {
         Ok(Online { model, state })
     }
 
-    /// The model, with all that is needed to go on: its file has moments, recent scores and the rows of the reservoir.
+    /// Returns the model with the state needed to continue: its file holds the moments, the recent scores and the rows
+    /// of the reservoir.
     pub fn into_model(mut self) -> Model {
         self.model.learned(self.kept());
         self.model
     }
 
-    /// The same of a model that goes on learning.
+    /// Like [`Online::into_model`], as a copy.
     pub fn stored(&self) -> Result<Model> {
         let mut model = Model::new(self.model.parts().clone())?;
         model.learned(self.kept());
@@ -222,12 +223,12 @@ impl Online {
         Learned { state: Some(self.state.to_bytes().into()), ..self.state.learned() }
     }
 
-    /// The model as it is now.
+    /// Returns the current model.
     pub fn model(&self) -> &Model {
         &self.model
     }
 
-    /// How it learns, from now on: the size of the reservoir stays.
+    /// Changes the parameters of learning; the size of the reservoir stays the same.
     pub fn learn_by(&mut self, learning: Learning) -> Result<()> {
         learning.check()?;
         self.state.learning = Learning { reservoir: self.state.learning.reservoir, ..learning };
@@ -235,32 +236,32 @@ impl Online {
         Ok(())
     }
 
-    /// How it learns.
+    /// Returns the parameters of learning.
     pub fn learning(&self) -> Learning {
         self.state.learning
     }
 
-    /// Rows that were scored so far, learned or not, the first ones included.
+    /// Returns the number of rows scored so far, learned or not, including those of the original fit.
     pub fn seen(&self) -> usize {
         self.state.seen
     }
 
-    /// The limit that the fit found: that of the [model](Model::threshold) moves with the rows.
+    /// Returns the threshold of the original fit; that of the [model](Model::threshold) moves with the rows.
     pub fn reference_threshold(&self) -> f64 {
         self.state.reference
     }
 
-    /// Sums over all rows learned.
+    /// Returns the moments of all rows learned.
     pub fn moments(&self) -> &Moments {
         &self.state.moments
     }
 
-    /// Numbers of the rows in the reservoir, counted from 0 among those learned.
+    /// Returns the numbers of the rows in the reservoir, counted from 0 among the rows learned.
     pub fn reservoir(&self) -> &[u64] {
         self.state.reservoir.numbers()
     }
 
-    /// Scores rows, in the units of the user's table, and learns them. If it fails, nothing has changed.
+    /// Scores rows, which are in the units of the user's table, and learns them. An update that fails changes nothing.
     pub fn update(&mut self, rows: &Points, weights: Option<&[f64]>, watch: &dyn Watch) -> Result<Update> {
         self.state.check_room(rows.n())?;
         let x = self.model.parts().columns.apply(rows)?;
@@ -301,7 +302,7 @@ impl Online {
     }
 }
 
-/// What the points are to hold.
+/// Returns the goal that the support points have to meet.
 fn goal(model: &Model, learning: &Learning, n: usize) -> Result<Goal> {
     let parts = model.parts();
     let fit = parts.request.as_ref().map(|request| request.fit.clone()).unwrap_or_default();
@@ -323,7 +324,7 @@ fn most(model: &Model, learning: &Learning) -> usize {
 }
 
 impl State {
-    /// Whether so many more rows can be counted.
+    /// Checks that `rows` more rows can be counted.
     fn check_room(&self, rows: usize) -> Result<()> {
         let counted = (self.seen as u64).max(self.reservoir.offered());
         if counted.saturating_add(rows as u64) > MOST_ROWS as u64 {
@@ -332,14 +333,14 @@ impl State {
         Ok(())
     }
 
-    /// Adds rows, scaled, to moments and reservoir.
+    /// Adds scaled rows to moments and reservoir.
     fn learn(&mut self, x: &Points, weights: Option<&[f64]>, watch: &dyn Watch) -> Result<()> {
         self.offer(x, weights);
         self.add(x, weights, watch)
     }
 
-    /// The same, after a look at the points: rows that call for new ones are then known over these exactly. Returns the
-    /// fidelity on the reservoir, where it was measured.
+    /// Like [`State::learn`], but reconsiders the support before the rows enter the moments, so that rows which require
+    /// new points are represented over them exactly. Returns the fidelity on the reservoir if it was measured.
     fn learn_and_look(
         &mut self,
         x: &Points,
@@ -360,7 +361,7 @@ impl State {
         }
     }
 
-    /// Adds rows to the moments, the last one with its whole weight.
+    /// Adds rows to the moments, discounted by age; the last one has its full weight.
     fn add(&mut self, x: &Points, weights: Option<&[f64]>, watch: &dyn Watch) -> Result<()> {
         let forget = self.learning.forget;
         if forget == 1.0 {
@@ -371,20 +372,20 @@ impl State {
             None => ages.collect(),
             Some(weights) => ages.zip(weights).map(|(age, weight)| age * weight).collect(),
         };
-        // What is forgotten altogether weighs the least that a number can.
+        // The factor must stay positive even if it underflows.
         self.moments.scale(forget.powf(x.n() as f64).max(f64::MIN_POSITIVE))?;
         self.moments.add_scaled(x, Some(&aged), watch)
     }
 
     fn remember(&mut self, scores: &[f64]) {
         self.recent.extend(scores);
-        let old = self.recent.len().saturating_sub(RECENT);
+        let old = self.recent.len().saturating_sub(RECENT_SCORES);
         self.recent.drain(..old);
     }
 
-    /// A summary of the last scores, once there are enough for a limit.
+    /// Returns a summary of the recent scores if there are enough for a threshold.
     fn scores(&self, quantile: f64) -> Option<Scores> {
-        let enough = self.recent.len() as f64 >= (1.0 / (1.0 - quantile)).max(FEWEST as f64);
+        let enough = self.recent.len() as f64 >= (1.0 / (1.0 - quantile)).max(MIN_RECENT_SCORES as f64);
         (enough && self.recent.len() <= self.moments.rows()).then(|| Scores::new(self.recent.clone(), quantile))
     }
 
@@ -392,21 +393,22 @@ impl State {
         Learned { rows: self.moments.rows(), reference: self.reference, error: self.share_of_error(), state: None }
     }
 
-    /// ε as a share of all there is, `Σ k(x, x)`.
+    /// Returns ε relative to `√Σ k(x, x)`.
     fn share_of_error(&self) -> f64 {
         let trace = self.moments.trace();
         if trace > 0.0 { (self.moments.error() / trace.sqrt()).min(1.0) } else { 0.0 }
     }
 
-    /// Looks whether other points are called for, and takes them: the moments are of rows with numbers below `before`.
+    /// Reconsiders the support if enough of the reservoir has changed, and replaces points if that helps. The moments
+    /// are those of rows with numbers below `before`.
     fn look(&mut self, before: u64, update: &mut Update, watch: &dyn Watch) -> Result<Option<f64>> {
-        let share = if self.goal.fidelity.is_some() { REVIEW_TO_GROW } else { REVIEW };
+        let share = if self.goal.fidelity.is_some() { REVIEW_SHARE } else { FIXED_REVIEW_SHARE };
         let due = ((share * self.reservoir.size() as f64) as usize).max(1);
         if self.reservoir.changed() < due || self.reservoir.len() < 2 {
             return Ok(None);
         }
         let rows = self.reservoir.points();
-        // Where points only take the place of others, rows that were looked at before would gain little by it.
+        // If points are only exchanged, rows that were candidates before would gain little.
         let candidates = match self.goal.fidelity {
             Some(_) => (0..rows.n()).collect(),
             None => self.reservoir.newest(),

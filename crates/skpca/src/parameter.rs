@@ -1,7 +1,7 @@
-//! What the registries know of a parameter: its values, its default and what it does.
+//! Declarations of parameters in the registries: their values, defaults and help texts.
 //!
-//! Specs are read by these declarations ([`Fields`](crate::spec::Fields)), and help texts, `skpca compare` and the
-//! bindings are made from them: what an entry accepts and what is said of it cannot differ.
+//! Specs are parsed by these declarations ([`Fields`](crate::spec::Fields)), and help texts, `skpca compare` and the
+//! bindings are generated from them, so documentation and behaviour cannot differ.
 
 use std::fmt;
 
@@ -19,21 +19,21 @@ use serde_json::{Value, json};
 /// ```
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Parameter {
-    /// As users write it.
+    /// The name that users write.
     pub name: &'static str,
-    /// The values it may have.
+    /// The valid values.
     pub domain: Domain,
-    /// Its value where none is given.
+    /// The default.
     pub default: DefaultValue,
-    /// What it does, in a line.
+    /// A one-line description.
     pub help: &'static str,
-    /// The parameter of scikit-learn's estimators that means the same.
+    /// The equivalent parameter of the scikit-learn estimators.
     pub sklearn: Option<&'static str>,
-    /// Whether it decides how many points are kept, so that no size or fidelity can be asked for beside it.
+    /// Whether it determines the number of points, so that no size or fidelity can be requested with it.
     pub fixes_size: bool,
 }
 
-/// The values that a parameter may have.
+/// The valid values of a parameter.
 ///
 /// ```
 /// use skpca::method::METHODS;
@@ -47,22 +47,22 @@ pub struct Parameter {
 pub enum Domain {
     /// A finite number.
     Number(Range),
-    /// A whole number between two others, both included; command lines spell it as any number.
+    /// An integer in a closed interval; it may be spelled `2.0`.
     #[allow(missing_docs)]
     Count { least: usize, most: usize },
     /// true or false.
     Boolean,
     /// One of these words.
     Choice(&'static [&'static str]),
-    /// A positive number, or the name of a rule that finds one.
+    /// A positive number, or the name of a rule that computes one.
     Bandwidth,
-    /// One number or several, none below 0: `0.1`, `[0.1, 0.2]`, or `0.1:0.2` on a command line.
+    /// One or more numbers ≥ 0: `0.1`, `[0.1, 0.2]`, or `0.1:0.2` on the command line.
     Numbers,
-    /// One whole number from 1, or several: `7`, `[7, 4]`, or `7:4` on a command line.
+    /// One or more integers ≥ 1: `7`, `[7, 4]`, or `7:4` on the command line.
     Counts,
     /// A list of finite numbers.
     Reals,
-    /// The name of another kernel, whose parameters stand beside this one.
+    /// The name of another kernel, whose parameters are given alongside.
     Kernel,
 }
 
@@ -76,19 +76,19 @@ pub enum Domain {
 /// ```
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Range {
-    /// All of them.
+    /// Any finite number.
     Any,
-    /// This number and those above it.
+    /// Numbers ≥ this one.
     From(f64),
-    /// Those above this number.
+    /// Numbers > this one.
     Above(f64),
-    /// From the first to the second, both included.
+    /// Numbers ≥ the first and ≤ the second.
     Between(f64, f64),
-    /// From the first, and below the second.
+    /// Numbers ≥ the first and < the second.
     Below(f64, f64),
 }
 
-/// The value of a parameter that is not given.
+/// The default of a parameter.
 ///
 /// ```
 /// use skpca::method::METHODS;
@@ -105,17 +105,17 @@ pub enum DefaultValue {
     Count(usize),
     Boolean(bool),
     Word(&'static str),
-    /// No value of its own: what happens instead.
+    /// No value; the text says what happens instead.
     Unset(&'static str),
 }
 
-/// The rules for a bandwidth.
+/// The bandwidth rules.
 pub(crate) const RULES: [&str; 4] = ["median", "mean", "scale", "auto"];
-/// What is counted takes time or memory, so a larger number could only be a mistake.
+/// Maximum of a count. Counts cost time or memory, so a larger one can only be a mistake.
 const MANY: usize = 1_000_000;
 
 impl Parameter {
-    /// A parameter without a default: `otherwise` is what happens where it is not given.
+    /// Declares a parameter without a default value; `otherwise` says what happens if it is not given.
     pub const fn optional(
         name: &'static str,
         domain: Domain,
@@ -125,47 +125,47 @@ impl Parameter {
         Parameter { name, domain, default: DefaultValue::Unset(otherwise), help, sklearn: None, fixes_size: false }
     }
 
-    /// A number from this range.
+    /// Declares a number in a range.
     pub const fn number(name: &'static str, range: Range, default: f64, help: &'static str) -> Parameter {
         let default = DefaultValue::Number(default);
         Parameter { default, ..Parameter::optional(name, Domain::Number(range), "", help) }
     }
 
-    /// A whole number, at least `least`.
+    /// Declares an integer ≥ `least`.
     pub const fn count(name: &'static str, least: usize, default: usize, help: &'static str) -> Parameter {
         let default = DefaultValue::Count(default);
         Parameter { default, ..Parameter::optional(name, Domain::from(least), "", help) }
     }
 
-    /// true or false.
+    /// Declares a Boolean.
     pub const fn boolean(name: &'static str, default: bool, help: &'static str) -> Parameter {
         let default = DefaultValue::Boolean(default);
         Parameter { default, ..Parameter::optional(name, Domain::Boolean, "", help) }
     }
 
-    /// One of some words, by default the first of them.
+    /// Declares a choice of words; the first one is the default.
     pub const fn choice(name: &'static str, words: &'static [&'static str], help: &'static str) -> Parameter {
         let default = DefaultValue::Word(words[0]);
         Parameter { default, ..Parameter::optional(name, Domain::Choice(words), "", help) }
     }
 
-    /// A bandwidth that the rule `default` finds.
+    /// Declares a bandwidth whose default is the rule `default`.
     pub const fn bandwidth(name: &'static str, default: &'static str, help: &'static str) -> Parameter {
         let default = DefaultValue::Word(default);
         Parameter { default, ..Parameter::optional(name, Domain::Bandwidth, "", help) }
     }
 
-    /// The same, known to scikit-learn under this name.
+    /// Sets the name of the equivalent scikit-learn parameter.
     pub(crate) const fn as_sklearn(self, name: &'static str) -> Parameter {
         Parameter { sklearn: Some(name), ..self }
     }
 
-    /// The same, and it decides how many points are kept.
+    /// Declares that the parameter determines the number of points.
     pub(crate) const fn fixing_size(self) -> Parameter {
         Parameter { fixes_size: true, ..self }
     }
 
-    /// All that is known of it; `default` is null where there is no value but a text.
+    /// Returns the declaration as JSON; `default` is null if there is only a text.
     pub fn to_json(&self) -> Value {
         json!({
             "name": self.name,
@@ -182,12 +182,12 @@ impl Parameter {
 }
 
 impl Domain {
-    /// Whole numbers from `least`.
+    /// Returns the domain of integers ≥ `least`.
     pub(crate) const fn from(least: usize) -> Domain {
         Domain::Count { least, most: MANY }
     }
 
-    /// In one word.
+    /// Returns the name of the type.
     fn name(&self) -> &'static str {
         match self {
             Domain::Number(_) => "number",
@@ -202,7 +202,7 @@ impl Domain {
         }
     }
 
-    /// The words it may be.
+    /// Returns the valid words.
     fn choices(&self) -> &[&'static str] {
         match self {
             Domain::Choice(words) => words,
@@ -211,8 +211,7 @@ impl Domain {
         }
     }
 
-    /// Whether a value lies in it. A bandwidth that is a number, and the name of a kernel, are looked at where they are
-    /// used.
+    /// Returns whether a value is valid. Numeric bandwidths and names of kernels are checked where they are used.
     pub(crate) fn holds(&self, value: &Value) -> bool {
         match self {
             Domain::Number(range) => value.as_f64().is_some_and(|v| range.holds(v)),
@@ -248,7 +247,7 @@ impl Range {
     }
 }
 
-/// A number, a list of them, or several between colons.
+/// Returns the numbers of a number, a list of them, or a string of several separated by colons.
 pub(crate) fn numbers(value: &Value) -> Option<Vec<f64>> {
     match value {
         Value::Array(list) => list.iter().map(Value::as_f64).collect(),
@@ -258,7 +257,7 @@ pub(crate) fn numbers(value: &Value) -> Option<Vec<f64>> {
 }
 
 impl DefaultValue {
-    /// As a spec has it.
+    /// Returns the default as a spec has it.
     pub fn value(&self) -> Option<Value> {
         match *self {
             DefaultValue::Number(v) => Some(Value::from(v)),
@@ -271,17 +270,17 @@ impl DefaultValue {
 }
 
 impl fmt::Display for Domain {
-    /// What is expected, in error messages and help.
+    /// Writes the text after "expected" in error messages, also used in help.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Domain::Number(range) => write!(f, "{range}"),
-            Domain::Count { least, most: MANY } => write!(f, "a whole number from {least}, at most {MANY}"),
-            Domain::Count { least, most } => write!(f, "a whole number from {least} to {most}"),
+            Domain::Count { least, most: MANY } => write!(f, "an integer ≥ {least}, at most {MANY}"),
+            Domain::Count { least, most } => write!(f, "an integer from {least} to {most}"),
             Domain::Boolean => write!(f, "true or false"),
             Domain::Choice(words) => write!(f, "{}", words.join(" or ")),
             Domain::Bandwidth => write!(f, "a positive number, median, mean, scale or auto"),
-            Domain::Numbers => write!(f, "a number from 0, or several (0.1:0.2)"),
-            Domain::Counts => write!(f, "a whole number from 1, or several (7:4:4)"),
+            Domain::Numbers => write!(f, "a number ≥ 0, or several (0.1:0.2)"),
+            Domain::Counts => write!(f, "an integer ≥ 1, or several (7:4:4)"),
             Domain::Reals => write!(f, "a list of finite numbers"),
             Domain::Kernel => write!(f, "the name of another kernel"),
         }
@@ -292,10 +291,10 @@ impl fmt::Display for Range {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Range::Any => write!(f, "a finite number"),
-            Range::From(least) => write!(f, "a number from {}", short(*least)),
+            Range::From(least) => write!(f, "a number ≥ {}", short(*least)),
             Range::Above(bound) => write!(f, "a number above {}", short(*bound)),
             Range::Between(least, most) => write!(f, "a number from {} to {}", short(*least), short(*most)),
-            Range::Below(least, bound) => write!(f, "a number from {} and below {}", short(*least), short(*bound)),
+            Range::Below(least, bound) => write!(f, "a number ≥ {} and < {}", short(*least), short(*bound)),
         }
     }
 }
@@ -311,12 +310,12 @@ impl fmt::Display for DefaultValue {
     }
 }
 
-/// A number without a row of zeros.
+/// Formats a number, in scientific notation if it is very large or small.
 fn short(v: f64) -> String {
     if v != 0.0 && !(0.01..1e6).contains(&v.abs()) { format!("{v:e}") } else { v.to_string() }
 }
 
-/// What an entry is and which parameters it has, for help texts.
+/// Returns summary and parameters of a registry entry, for help texts.
 pub(crate) fn about(summary: &str, source: Option<&str>, parameters: &[Parameter]) -> String {
     let source = source.map_or(String::new(), |source| format!(" ({source})"));
     let with_default = |p: &Parameter| match p.default {
@@ -330,7 +329,7 @@ pub(crate) fn about(summary: &str, source: Option<&str>, parameters: &[Parameter
 
 #[cfg(test)]
 impl Domain {
-    /// Values that lie in it, and some that do not.
+    /// Returns some valid and some invalid values.
     pub(crate) fn examples(&self) -> (Vec<Value>, Vec<Value>) {
         let outside = |range: &Range| match *range {
             Range::Any => json!("much"),

@@ -1,20 +1,20 @@
-//! A head and numbers as bytes: what passes and their sums travel as.
+//! The byte format of passes and their sums: a head and numbers.
 //!
 //! ```text
 //! "SKPCAROW", length, JSON { skpca, … }, numbers in 64 bits, checksum
 //! ```
 //!
-//! Both ends run the same version of skpca: a sum is no file, and nothing of it is kept.
+//! Both ends must run the same version of skpca; these bytes are never stored.
 
 use serde_json::{Map, Value};
 
 use crate::error::{Error, Result};
 
 const MAGIC: &[u8] = b"SKPCAROW";
-/// The version of skpca that packs and unpacks here.
+/// The version of skpca on this machine.
 const HERE: &str = env!("CARGO_PKG_VERSION");
 
-/// What is said of the numbers, and the numbers.
+/// Numbers with a descriptive head.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub(crate) struct Parcel {
     pub head: Map<String, Value>,
@@ -22,34 +22,34 @@ pub(crate) struct Parcel {
 }
 
 impl Parcel {
-    /// Numbers under a name.
+    /// Creates a parcel of numbers under a name.
     pub(crate) fn new(name: &str, numbers: Vec<f64>) -> Parcel {
         Parcel { head: Map::new(), numbers }.with("name", name)
     }
 
-    /// The same, with one thing more said of it.
+    /// Adds an entry to the head.
     pub(crate) fn with(mut self, name: &str, value: impl Into<Value>) -> Parcel {
         self.head.insert(name.into(), value.into());
         self
     }
 
-    /// Text in the head; nothing where there is none.
+    /// Returns a text of the head; empty if it is missing.
     pub(crate) fn text(&self, name: &str) -> &str {
         self.head.get(name).and_then(Value::as_str).unwrap_or_default()
     }
 
-    /// A number of things in the head.
+    /// Returns a count of the head.
     pub(crate) fn count(&self, name: &str) -> Result<usize> {
         let count = self.head.get(name).and_then(Value::as_u64).and_then(|count| usize::try_from(count).ok());
         count.ok_or_else(|| wrong(&format!("they do not say {name}")))
     }
 
-    /// Whether the head says yes.
+    /// Returns a Boolean of the head; false if it is missing.
     pub(crate) fn says(&self, name: &str) -> bool {
         self.head.get(name).and_then(Value::as_bool).unwrap_or(false)
     }
 
-    /// Takes the first numbers away.
+    /// Removes and returns the first `count` numbers.
     pub(crate) fn take(&mut self, count: usize) -> Result<Vec<f64>> {
         if count > self.numbers.len() {
             return Err(wrong(&format!("{} numbers where {count} were expected", self.numbers.len())));
@@ -71,7 +71,7 @@ impl Parcel {
         bytes
     }
 
-    /// Reads what [`Parcel::to_bytes`] of the same version wrote.
+    /// Reads bytes written by [`Parcel::to_bytes`] of the same version.
     pub(crate) fn from_bytes(bytes: &[u8]) -> Result<Parcel> {
         let short = || wrong("they are too short");
         let body = bytes.strip_prefix(MAGIC).ok_or_else(|| wrong("they do not begin with SKPCAROW"))?;
@@ -95,7 +95,7 @@ impl Parcel {
     }
 }
 
-/// The complaint about bytes that nobody here wrote.
+/// Returns the error for invalid bytes.
 pub(crate) fn wrong(why: &str) -> Error {
     Error::Numerical { why: format!("not a usable pass or sum: {why}") }
 }
@@ -105,7 +105,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn parcels_travel_and_damaged_ones_are_refused() {
+    fn parcels_round_trip_and_damaged_ones_are_rejected() {
         let parcel = Parcel::new("trace", vec![0.1, -0.0, f64::INFINITY]).with("m", 3).with("single", true);
         let bytes = parcel.to_bytes();
         let mut back = Parcel::from_bytes(&bytes).unwrap();
@@ -121,7 +121,7 @@ mod tests {
     }
 
     #[test]
-    fn another_version_is_named_beside_ours() {
+    fn another_version_is_rejected_by_name() {
         let bytes = Parcel::new("trace", Vec::new()).to_bytes();
         let mut other = String::from_utf8_lossy(&bytes[..bytes.len() - 4]).replace(HERE, "9.9.9").into_bytes();
         other.extend(crc32fast::hash(&other).to_le_bytes());

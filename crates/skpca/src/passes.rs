@@ -1,11 +1,11 @@
-//! Which passes travel to other machines, and what those do with them.
+//! Execution of passes on other machines.
 //!
 //! ```text
 //! here      pass ──► bytes                                                             bytes ──► sum
 //! there              bytes + part of the rows ──► bytes of its sum;   sums ──► the sum of all, in order
 //! ```
 //!
-//! Nothing else is needed between machines: the fit runs on one of them, and asks for rows by number and for sums.
+//! Nothing else is exchanged: the fit runs on one machine and requests rows by number and sums of passes.
 
 use std::collections::BTreeSet;
 use std::ops::Range;
@@ -24,28 +24,28 @@ use crate::skeleton::{self, COVARIANCE};
 use crate::table_moments::{self, ABOUT};
 use skpca_simd::Instructions;
 
-/// Some of the rows that a pass is over, on the machine that has them.
+/// The rows of a pass that are on one machine.
 #[derive(Clone, Copy, Debug)]
 pub struct Part<'a> {
-    /// The rows, as they came.
+    /// The rows, unscaled.
     pub rows: &'a Points<'a>,
     /// The number of the first of them.
     pub first: usize,
-    /// The number of each row's class, where the pass [asks for it](asks_for_labels).
+    /// The class number of each row, if the pass [needs it](asks_for_labels).
     pub labels: Option<&'a [usize]>,
 }
 
-/// What a pass is called, for whoever shows where a fit is.
+/// Returns the name of a pass, for progress displays.
 pub fn name(pass: &[u8]) -> Result<String> {
     Ok(Parcel::from_bytes(pass)?.text("name").into())
 }
 
-/// Whether a pass needs the classes of the rows.
+/// Returns whether a pass needs the classes of the rows.
 pub fn asks_for_labels(pass: &[u8]) -> Result<bool> {
     Ok(Parcel::from_bytes(pass)?.text("name") == CLASS_SUMS)
 }
 
-/// The sum of a pass over some rows, both as bytes.
+/// Computes the sum of a pass over some rows; both are bytes.
 pub fn run(pass: &[u8], part: Part) -> Result<Vec<u8>> {
     let mut parcel = Parcel::from_bytes(pass)?;
     let scaled = Scaled::take(part.rows, &mut parcel)?;
@@ -56,12 +56,12 @@ pub fn run(pass: &[u8], part: Part) -> Result<Vec<u8>> {
     Ok(sum(numbers, BTreeSet::from([Instructions::best().level().name().to_string()])))
 }
 
-/// The sum over all rows of these sums of a pass, in their order.
+/// Merges sums of a pass, in their order.
 pub fn merge(pass: &[u8], sums: &[&[u8]]) -> Result<Vec<u8>> {
     let mut parcel = Parcel::from_bytes(pass)?;
     let nothing = Points::finite(1, Vec::new());
     Scaled::take(&nothing, &mut parcel)?;
-    // Of ranges a pass says no more than how many there are; a sum has both ends of each.
+    // A pass for ranges only states their number, which must not exceed what a sum holds.
     let ranges = if parcel.text("name") == EXTENT { parcel.count("d")? } else { 0 };
     let errand = errand(parcel, Part { rows: &nothing, first: 0, labels: Some(&[]) })?;
     let mut sums = sums.iter().map(|bytes| Parcel::from_bytes(bytes));
@@ -78,7 +78,7 @@ pub fn merge(pass: &[u8], sums: &[&[u8]]) -> Result<Vec<u8>> {
     Ok(sum(numbers, levels))
 }
 
-/// The instruction sets of the machines that a sum comes from.
+/// Returns the instruction sets of the machines that computed a sum.
 pub fn levels(sum: &[u8]) -> Result<Vec<String>> {
     Ok(levels_of(&Parcel::from_bytes(sum)?).into_iter().collect())
 }
@@ -92,7 +92,7 @@ fn levels_of(sum: &Parcel) -> BTreeSet<String> {
     list.into_iter().flatten().filter_map(|level| level.as_str().map(String::from)).collect()
 }
 
-/// How many columns a pass is for, where it matters.
+/// Returns the number of columns that a pass requires, if it does.
 fn width(parcel: &Parcel) -> Result<Option<usize>> {
     match parcel.text("name") {
         ABOUT => Ok(Some(parcel.numbers.len())),
@@ -101,7 +101,7 @@ fn width(parcel: &Parcel) -> Result<Option<usize>> {
     }
 }
 
-/// The pass of a parcel.
+/// Restores the pass in a parcel.
 fn errand(parcel: Parcel, part: Part) -> Result<Box<dyn Errand>> {
     match parcel.text("name") {
         ABOUT => table_moments::about(parcel),
@@ -126,7 +126,7 @@ struct Scaled<'a> {
 }
 
 impl<'a> Scaled<'a> {
-    /// With the scaling that the parcel begins with.
+    /// Creates the rows with the scaling at the beginning of the parcel.
     fn take(raw: &'a Points<'a>, parcel: &mut Parcel) -> Result<Scaled<'a>> {
         if !parcel.says("scaled") {
             return Ok(Scaled { raw, scaling: None });
@@ -185,14 +185,14 @@ mod tests {
     use crate::spec::Spec;
     use crate::toys;
 
-    /// Rows in parts, one of them empty, that nobody here can read.
+    /// Rows in parts, one of them empty, that cannot be read block by block.
     struct Machines {
         parts: Vec<Points<'static>>,
         all: Points<'static>,
         labels: Vec<usize>,
         scaling: Option<(Vec<f64>, Vec<f64>)>,
         names: Mutex<BTreeSet<String>>,
-        /// Scaled, for a method that is given all of them.
+        /// All rows, scaled, for methods that need them in memory.
         whole: Option<Points<'static>>,
     }
 
@@ -258,7 +258,7 @@ mod tests {
     }
 
     #[test]
-    fn fits_ask_for_rows_by_number_and_for_sums_and_nothing_else() {
+    fn fits_only_request_rows_by_number_and_sums() {
         let points = toys::normal(6000, 3, 0);
         let scaling = (vec![0.1, -0.2, 0.0], vec![1.1, 0.9, 2.0]);
         let here = Scaled { raw: &points, scaling: Some(scaling.clone()) };
@@ -319,7 +319,7 @@ mod tests {
     }
 
     #[test]
-    fn what_does_not_fit_together_is_refused() {
+    fn mismatched_passes_and_sums_are_rejected() {
         let points = toys::normal(50, 3, 0);
         let part = Part { rows: &points, first: 0, labels: None };
         let pass = |parcel: Parcel| parcel.with("scaled", false).to_bytes();
@@ -335,9 +335,9 @@ mod tests {
         assert_eq!(run(&wide, part).unwrap_err(), Error::Width { found: 3, expected: 4 });
     }
 
-    /// Found by `fuzz/run parcel`: rows of another width got as far as the tiles, which end with a panic.
+    /// Found by `fuzz/run parcel`: rows of another width reached the tiles, which panicked.
     #[test]
-    fn rows_that_a_pass_is_not_for_are_refused() {
+    fn rows_of_another_width_are_rejected() {
         let (points, narrow) = (toys::normal(50, 3, 0), toys::normal(50, 2, 0));
         let kernel = kernel::build(&"rbf,gamma=0.3".parse().unwrap(), &points, 0).unwrap();
         let numbers = [&[0.0], points.select(&[0, 1, 2]).values()].concat();

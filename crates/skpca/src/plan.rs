@@ -1,4 +1,4 @@
-//! A fit that is known to be sound, and the table it will see: everything is checked once and built once.
+//! A checked fit and its prepared table: everything is checked once and built once.
 
 use std::sync::Arc;
 
@@ -14,13 +14,13 @@ use crate::rows::Rows;
 use crate::source::{Raw, Source};
 use crate::watch::Watch;
 
-/// A fit whose parameters are sound, with its method built.
+/// A fit whose parameters have been checked, with its method built.
 pub(crate) struct Plan {
     pub fit: Fit,
     pub method: Box<dyn Method>,
     /// Whether features are centred.
     pub center: bool,
-    /// Rows that a method chooses on if it holds all of them and they are not in memory.
+    /// Number of rows to sample for a method that holds all rows, if they are not in memory.
     pub sample: usize,
 }
 
@@ -29,7 +29,7 @@ impl Plan {
         Ok(Plan { method: fit.built()?, center: fit.centered()?, sample: usize::MAX, fit: fit.clone() })
     }
 
-    /// The plan of `fit`, and the table that it will see.
+    /// Returns the plan of `fit` and the prepared table.
     pub(crate) fn with_table<'a>(
         fit: &Fit,
         data: impl Into<Data<'a>>,
@@ -44,7 +44,7 @@ impl Plan {
         Ok((plan, Prepared::new(fit, data, names, watch)?))
     }
 
-    /// Refuses weights where something would count every row once.
+    /// Rejects weights if the method, or anything that needs labels, would ignore them.
     fn check_weighted(&self) -> Result<()> {
         let able = || METHODS.iter().filter(|entry| entry.capabilities.weights).map(|entry| entry.name);
         if !able().any(|name| name == self.fit.method.name) {
@@ -62,12 +62,12 @@ impl Plan {
         }
     }
 
-    /// What size a model of n rows is to have.
+    /// Returns the target of a model of n rows.
     pub(crate) fn target(&self, n: usize) -> Option<Target> {
         self.fit.usual_target(n).expect("the method is known")
     }
 
-    /// Refuses what a table of n rows, with labels or without, cannot give.
+    /// Rejects requests that a table of n rows, with or without labels, cannot meet.
     pub(crate) fn check_table(&self, n: usize, labelled: bool) -> Result<()> {
         if let Some(Target::Support(m)) = self.fit.target.filter(|t| matches!(t, Target::Support(m) if *m > n)) {
             return Err(Error::parameter("support", m, &format!("at most the {n} rows there are")));
@@ -79,12 +79,12 @@ impl Plan {
     }
 }
 
-/// Rows, and what is known of each.
+/// Rows with optional labels and weights.
 #[derive(Clone, Copy)]
 pub(crate) struct Data<'a> {
     pub source: &'a dyn Source,
     pub labels: Option<&'a Labels>,
-    /// How much each row counts, all above 0; one each by default. Such rows are in memory.
+    /// The weight of each row, > 0; 1 by default. Rows with weights are in memory.
     pub weights: Option<&'a [f64]>,
 }
 
@@ -101,15 +101,15 @@ impl<'a> From<&'a dyn Source> for Data<'a> {
 }
 
 impl Data<'_> {
-    /// The rows with these numbers.
+    /// Returns the rows with these numbers.
     pub(crate) fn gather(&self, rows: &[usize]) -> Result<Points<'static>> {
         Raw::new(self.source).gather(rows)
     }
 }
 
-/// A table as methods see it.
+/// A table prepared for a method.
 pub(crate) struct Prepared<'a> {
-    /// Scaled as they are read.
+    /// The rows, scaled as they are read.
     pub rows: Table<'a>,
     pub labels: Option<&'a Labels>,
     pub kernel: TableKernel,
@@ -118,12 +118,12 @@ pub(crate) struct Prepared<'a> {
 /// The kernel of a table.
 pub(crate) enum TableKernel {
     Known(Arc<dyn Kernel>),
-    /// Each fit learns its own from the labels.
+    /// Every fit learns its own kernel from the labels.
     Learned(Learner),
 }
 
 impl<'a> Prepared<'a> {
-    /// Scales the columns and builds the kernel, as `fit` says.
+    /// Scales the columns and builds the kernel according to `fit`.
     pub(crate) fn new(
         fit: &Fit,
         Data { source, labels, weights }: Data<'a>,
@@ -152,7 +152,7 @@ impl<'a> Prepared<'a> {
         Ok(Prepared { rows, labels, kernel })
     }
 
-    /// The kernel before anything is learned from labels.
+    /// Returns the kernel before anything is learned from labels.
     pub(crate) fn base_kernel(&self) -> &Arc<dyn Kernel> {
         match &self.kernel {
             TableKernel::Known(kernel) => kernel,

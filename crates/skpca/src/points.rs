@@ -1,4 +1,4 @@
-//! Points: finite, rectangular rows of numbers. The only place that looks for NaN.
+//! Points: a rectangular table of finite numbers. The only module that checks for NaN.
 
 use std::borrow::Cow;
 use std::ops::Range;
@@ -22,7 +22,7 @@ pub struct Points<'a> {
 }
 
 impl<'a> Points<'a> {
-    /// Rows of `d` values each; refuses an empty table, a ragged one, and values that are not finite.
+    /// Creates points from rows of `d` values each; rejects empty and ragged tables and values that are not finite.
     pub fn new(d: usize, values: impl Into<Cow<'a, [f64]>>) -> Result<Points<'a>> {
         let values = values.into();
         check_shape(d, values.len())?;
@@ -32,61 +32,62 @@ impl<'a> Points<'a> {
         }
     }
 
-    /// Rows of `d` values each that are known to be finite: nobody looks.
+    /// Creates points from values that are known to be finite, without a check.
     pub(crate) fn finite(d: usize, values: impl Into<Cow<'a, [f64]>>) -> Points<'a> {
         Points { d, values: values.into() }
     }
 
-    /// A few rows of `d` values each, unless one is not finite.
+    /// Creates points from a few rows of `d` values each; returns `None` if a value is not finite.
     pub(crate) fn few(d: usize, values: &'a [f64]) -> Option<Points<'a>> {
         all_finite(values).then_some(Points { d, values: Cow::Borrowed(values) })
     }
 
-    /// Number of rows.
+    /// Returns the number of rows.
     pub fn n(&self) -> usize {
         self.values.len() / self.d
     }
 
-    /// Number of columns.
+    /// Returns the number of columns.
     pub fn d(&self) -> usize {
         self.d
     }
 
-    /// Row `i`.
+    /// Returns row `i`.
     pub fn row(&self, i: usize) -> &[f64] {
         &self.values[i * self.d..(i + 1) * self.d]
     }
 
-    /// Rows in order.
+    /// Iterates over the rows in order.
     pub fn rows(&self) -> std::slice::ChunksExact<'_, f64> {
         self.values.chunks_exact(self.d)
     }
 
-    /// All values, row after row.
+    /// Returns all values, row after row.
     pub fn values(&self) -> &[f64] {
         &self.values
     }
 
-    /// A run of rows, borrowed.
+    /// Borrows a range of rows.
     pub fn slice(&self, rows: Range<usize>) -> Points<'_> {
         Points { d: self.d, values: Cow::Borrowed(&self.values[rows.start * self.d..rows.end * self.d]) }
     }
 
-    /// The same points, owned.
+    /// Returns the same points, owned.
     pub fn into_owned(self) -> Points<'static> {
         Points { d: self.d, values: Cow::Owned(self.values.into_owned()) }
     }
 
-    /// The named rows, copied in the order given.
+    /// Copies the given rows in the order given.
     pub fn select(&self, rows: &[usize]) -> Points<'static> {
         let mut values = Vec::with_capacity(rows.len() * self.d);
         rows.iter().for_each(|&i| values.extend_from_slice(self.row(i)));
         Points { d: self.d, values: Cow::Owned(values) }
     }
 
-    /// Columns of which a share of the rows, `share` or more and over a half, have one value, and their shares.
+    /// Returns the columns that are nearly constant, in that at least `share` and more than half of the rows have the
+    /// same value, with the share of those rows.
     pub fn steady(&self, share: f64) -> Vec<(usize, f64)> {
-        // Boyer & Moore: whatever most rows have is what is left when different values cancel in pairs.
+        // Boyer–Moore majority vote: when different values cancel in pairs, the majority value is left.
         let mut leaders: Vec<(f64, usize)> = self.row(0).iter().map(|value| (*value, 0)).collect();
         for row in self.rows() {
             for ((leader, votes), value) in leaders.iter_mut().zip(row) {
@@ -105,12 +106,12 @@ impl<'a> Points<'a> {
         shares.filter(|(_, found)| *found >= share && *found > 0.5).collect()
     }
 
-    /// The mean row, as a running mean so that huge values do not overflow.
+    /// Returns the mean row, computed as a running mean so that huge values do not overflow.
     pub(crate) fn mean(&self) -> Vec<f64> {
         self.weighted_mean(None)
     }
 
-    /// The same of rows that count differently.
+    /// Returns the weighted mean row.
     pub(crate) fn weighted_mean(&self, weights: Option<&[f64]>) -> Vec<f64> {
         let (mut mean, mut total) = (vec![0.0; self.d], 0.0);
         for (i, row) in self.rows().enumerate() {
@@ -126,8 +127,8 @@ impl<'a> Points<'a> {
     }
 }
 
-/// Rows as they lie in the caller's memory, in 64 or 32 bits. Nobody has looked for NaN yet: whoever reads them does, a
-/// block at a time.
+/// Rows in the caller's memory, in 64 or 32 bits. They are not yet checked for NaN: that happens block by block as they
+/// are read.
 ///
 /// ```
 /// let rows = skpca::UncheckedRows::new(2, &[0.0_f32, 1.0, 2.0, 3.0][..])?;
@@ -140,7 +141,7 @@ pub struct UncheckedRows<'a> {
     values: Numbers<'a>,
 }
 
-/// The numbers of some rows, row after row.
+/// The values of some rows, row after row, in either precision.
 ///
 /// ```
 /// use skpca::{Numbers, UncheckedRows};
@@ -176,24 +177,24 @@ impl<'a> From<&'a Points<'_>> for UncheckedRows<'a> {
 }
 
 impl<'a> UncheckedRows<'a> {
-    /// Rows of `d` values each; refuses an empty table and a ragged one.
+    /// Creates rows of `d` values each; rejects empty and ragged tables.
     pub fn new(d: usize, values: impl Into<Numbers<'a>>) -> Result<UncheckedRows<'a>> {
         let values = values.into();
         check_shape(d, values.len())?;
         Ok(UncheckedRows { d, values })
     }
 
-    /// Number of rows.
+    /// Returns the number of rows.
     pub fn n(&self) -> usize {
         self.values.len() / self.d
     }
 
-    /// Number of columns.
+    /// Returns the number of columns.
     pub fn d(&self) -> usize {
         self.d
     }
 
-    /// The numbers of a run of rows.
+    /// Returns the values of a range of rows.
     pub(crate) fn slice(&self, rows: Range<usize>) -> Numbers<'a> {
         let range = rows.start * self.d..rows.end * self.d;
         match self.values {
@@ -202,7 +203,7 @@ impl<'a> UncheckedRows<'a> {
         }
     }
 
-    /// The same rows as points, if all numbers are finite.
+    /// Returns the same rows as points; a number that is not finite is an error.
     pub(crate) fn checked(&self) -> Result<Points<'a>> {
         match self.values {
             Numbers::Double(values) => Points::new(self.d, values),
@@ -210,7 +211,7 @@ impl<'a> UncheckedRows<'a> {
         }
     }
 
-    /// The complaint about the first NaN or infinity.
+    /// Returns an error that names the first NaN or infinity, if there is one.
     pub(crate) fn not_finite(&self) -> Option<Error> {
         let (at, value) = match self.values {
             Numbers::Double(values) => first_not_finite(values).map(|at| (at, values[at])),
@@ -242,12 +243,12 @@ fn check_shape(d: usize, values: usize) -> Result<()> {
     }
 }
 
-/// Without a branch a value.
+/// Returns whether all values are finite, without a branch per value.
 pub(crate) fn all_finite<T: Copy + Into<f64>>(values: &[T]) -> bool {
     values.iter().fold(true, |sound, v| sound & (*v).into().is_finite())
 }
 
-/// Where the first NaN or infinity stands; few values are looked at without waking the threads.
+/// Returns the index of the first NaN or infinity. A small number of values is checked on the calling thread.
 pub(crate) fn first_not_finite(values: &[f64]) -> Option<usize> {
     #[cfg(test)]
     crate::counters::count(|counts| counts.numbers += values.len());
@@ -267,7 +268,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn refuses_what_is_not_a_table_of_finite_numbers() {
+    fn rejects_ragged_empty_and_non_finite_tables() {
         let message = |d, values: Vec<f64>| Points::new(d, values).unwrap_err().to_string();
         assert_eq!(message(0, vec![]), "the data have no columns");
         assert_eq!(message(2, vec![]), "the data have no rows");
@@ -286,7 +287,7 @@ mod tests {
     }
 
     #[test]
-    fn the_first_of_many_is_found() {
+    fn first_non_finite_value_is_found() {
         for (n, at) in [(10, vec![3]), (5000, vec![4097, 4999]), (300_000, vec![250_000, 299_999]), (300_000, vec![])] {
             let mut values = vec![1.0; n];
             at.iter().for_each(|&at| values[at] = if at % 2 == 0 { f64::NAN } else { f64::NEG_INFINITY });

@@ -1,23 +1,23 @@
-//! Seeded numbers that stay the same for ever: SplitMix64 (Steele, Lea & Flood 2014). A generator of our own,
-//! twenty lines, because a model must not change when a dependency changes its default generator.
+//! Seeded random numbers that never change: SplitMix64 (Steele, Lea & Flood 2014). The generator is our own, twenty
+//! lines, because a model must not change when a dependency changes its default generator.
 
-/// What the library draws random numbers for. Each use has a stream of its own: two uses of one stream would draw the
-/// same rows, and what is judged would be judged by itself. The number of a stream is part of every model and never
-/// changes.
+/// The uses of random numbers in the library. Each use has its own stream: two uses of one stream would draw the same
+/// rows, so that models would be evaluated on the rows they were chosen by. The numbers of streams never change,
+/// because models depend on them.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(crate) enum Stream {
     /// Test data of the library.
     #[cfg(test)]
     Tests = 0,
-    /// Pairs of rows whose distances tell the bandwidth.
+    /// Pairs of rows whose distances determine the bandwidth.
     Bandwidth = 1,
     /// Pivots of the factor.
     Pivots = 2,
     /// The first block of the eigensolver.
     EigenStart = 3,
-    /// Rows that landmarks are chosen among.
+    /// Candidates for landmarks.
     LandmarkCandidates = 4,
-    /// Rows that stand for all of them where exact kernel PCA is estimated.
+    /// The sample of rows on which exact kernel PCA is estimated.
     Reference = 5,
     /// Training rows that are scored.
     Scored = 6,
@@ -29,62 +29,62 @@ pub(crate) enum Stream {
     Condition = 9,
     /// Landmarks drawn uniformly.
     UniformLandmarks = 10,
-    /// Rows that judge landmarks.
+    /// Rows on which landmarks are compared.
     LandmarkJudges = 11,
     /// [`crate::toys::normal`]
     Normal = 12,
-    /// Support points that may span all others.
+    /// Candidates for support points that span all others.
     SpanningSupport = 13,
-    /// Rows that the likelihood is first climbed on.
+    /// Rows on which the likelihood is first maximised.
     NearRows = 14,
     /// Rows that greedy selection chooses among.
     GreedyCandidates = 15,
     /// Labelled rows that a conformal kernel is learned from.
     ConformalRows = 17,
-    /// Support points where the factor of a conformal kernel has its bumps.
+    /// Support points that are the centres of a conformal kernel's factor.
     ConformalVectors = 18,
-    /// Rows that points move on.
+    /// Rows on which the points of `expansion` are optimised.
     ExpansionRows = 19,
-    /// Centres of the rows that points start from.
+    /// Initial cluster centres of `expansion`.
     ExpansionCentres = 20,
     /// Rows on which a kernel must be positive semi-definite.
     Definite = 21,
-    /// Rows that judge the estimate of exact kernel PCA.
+    /// Rows on which the estimate of exact kernel PCA is evaluated.
     ReferenceJudges = 22,
-    /// The sketch of the rows that finds the plane where points move.
+    /// The sketch of the rows that finds the plane in which points move.
     Plane = 23,
     /// Rows on which products in 32 bits are compared with those in 64.
     RoughProducts = 24,
-    /// Rows of a table that may span all others.
+    /// Candidates for rows that span all others.
     SpanningRows = 25,
-    /// Rows that methods choose on, where not all can be in memory.
+    /// Rows that methods choose on if not all fit in memory.
     SampledRows = 30,
-    /// How the leading eigenvectors are turned where P has several starts.
+    /// Random rotations of the leading eigenvectors for several starts of P.
     Starts = 31,
-    /// Rows that are held out, and the order in which they are dealt to folds.
+    /// Held-out rows and their assignment to folds.
     HeldOutRows = 40,
     /// Rows that the models of folds are fitted to.
     FittedRows = 41,
-    /// Rows among which a majority is looked for, and their order.
+    /// Rows of the concentration steps, and their order.
     Concentration = 42,
     /// Rows on which sparse scores are compared with exact ones.
     AgreementRows = 43,
-    /// Rows among which matching pursuit looks for the next.
+    /// Rows that matching pursuit chooses among.
     PursuitCandidates = 50,
-    /// Centres of the rows that are landmarks.
+    /// Landmarks that are cluster centres.
     LandmarkCentres = 51,
-    /// Landmarks drawn by their leverage.
+    /// Landmarks drawn by leverage scores.
     LeverageLandmarks = 52,
-    /// Rows that watch a model which learns on.
+    /// The reservoir of online learning.
     Reservoir = 53,
     /// Sparse rows on which points are chosen.
     SparseSample = 54,
 }
 
-/// Streams from here on are the caller's.
+/// The first stream number for callers.
 const CALLERS: u64 = 1000;
 
-/// What the state of a stream moves by with each number.
+/// The increment of the state per number.
 const STEP: u64 = 0x9e37_79b9_7f4a_7c15;
 
 /// A stream of pseudo-random numbers.
@@ -100,17 +100,17 @@ const STEP: u64 = 0x9e37_79b9_7f4a_7c15;
 pub struct Random(u64);
 
 impl Random {
-    /// Stream `number` of `seed` for the caller's own use: the library draws from none of these.
+    /// Returns stream `number` of `seed` for the caller's own use; the library uses none of these.
     pub fn numbered(seed: u64, number: u32) -> Random {
         Random::start(seed, CALLERS + u64::from(number))
     }
 
-    /// The stream of `seed` for one use.
+    /// Returns the stream of `seed` for one use.
     pub(crate) fn new(seed: u64, stream: Stream) -> Random {
         Random::start(seed, stream as u64)
     }
 
-    /// The same stream after `draws` numbers.
+    /// Returns the same stream after `draws` numbers.
     pub(crate) fn at(seed: u64, stream: Stream, draws: u64) -> Random {
         let Random(state) = Random::new(seed, stream);
         Random(state.wrapping_add(draws.wrapping_mul(STEP)))
@@ -129,30 +129,30 @@ impl Random {
         z ^ (z >> 31)
     }
 
-    /// Uniform in [0, 1).
+    /// Draws a number uniformly from [0, 1).
     pub(crate) fn uniform(&mut self) -> f64 {
         (self.next() >> 11) as f64 * (1.0 / (1u64 << 53) as f64)
     }
 
-    /// Uniform in 0..bound.
+    /// Draws an integer uniformly from 0..bound.
     pub fn below(&mut self, bound: usize) -> usize {
         ((u128::from(self.next()) * bound as u128) >> 64) as usize
     }
 
-    /// Standard normal (Box–Muller, one of the pair).
+    /// Draws a standard normal number (Box–Muller, one of the pair).
     pub(crate) fn normal(&mut self) -> f64 {
         let radius = (-2.0 * (1.0 - self.uniform()).ln()).sqrt();
         radius * (std::f64::consts::TAU * self.uniform()).cos()
     }
 
-    /// Puts `values` in a random order.
+    /// Shuffles `values`.
     pub(crate) fn shuffle<T>(&mut self, values: &mut [T]) {
         for last in (1..values.len()).rev() {
             values.swap(last, self.below(last + 1));
         }
     }
 
-    /// `count` distinct numbers of 0..n in increasing order; all of them if there are no more.
+    /// Draws `count` distinct integers from 0..n, in increasing order; returns all of them if `count ≥ n`.
     pub fn sample(&mut self, n: usize, count: usize) -> Vec<usize> {
         if count >= n {
             return (0..n).collect();

@@ -1,8 +1,8 @@
-//! Ranks of numbers, and how alike two rankings are.
+//! Ranks of numbers and rank correlation.
 
 use crate::dense;
 
-/// Ranks less their mean, those of equal numbers equal.
+/// Returns centred ranks; equal numbers have equal ranks.
 pub(crate) fn ranks(values: &[f64]) -> Vec<f64> {
     let mut sorted = values.to_vec();
     sorted.sort_unstable_by(f64::total_cmp);
@@ -11,7 +11,7 @@ pub(crate) fn ranks(values: &[f64]) -> Vec<f64> {
     values.iter().map(|&value| 0.5 * ((below(value) + up_to(value)) as f64 - values.len() as f64)).collect()
 }
 
-/// Spearman's rank correlation; 1 where all numbers of both are equal, 0 where only those of one are.
+/// Returns Spearman's rank correlation; 1 if both lists are constant, 0 if only one is.
 pub(crate) fn correlation(a: &[f64], b: &[f64]) -> f64 {
     let (a, b) = (ranks(a), ranks(b));
     let (a_length, b_length) = (dense::dot(&a, &a), dense::dot(&b, &b));

@@ -1,19 +1,17 @@
-//! The yardstick: what exact kernel PCA captures on the same data and kernel.
+//! The reference: the variance that exact kernel PCA captures with the same data and kernel.
 //!
 //! ```text
 //! fidelity = captured variance of the model / Σ_{k ≤ q} λ_k(K̃)
 //! ```
 //!
-//! Both on all rows where there are a few thousand at most, or where feature space has few dimensions: then it is
-//! exact. Otherwise both on the same uniform sample of rows. That is an estimate, and comes with an interval
-//! (docs/decisions/0004):
+//! Both are computed on all rows, hence exact, if there are a few thousand at most, or if feature space has few
+//! dimensions. Otherwise both are computed on the same uniform sample of rows. That is an estimate and comes with an
+//! interval (docs/decisions/0004), each end of which is moved outwards by three standard errors of the ratio:
 //!
 //! ```text
 //! low    on the sample, where exact kernel PCA fits the noise too: in expectation it captures more there than on all rows
-//! high   on rows drawn anew, with the sample's exact components: the best ones of all rows capture at least as much
+//! high   on new rows, with the exact components of the sample: the best components of all rows capture at least as much
 //! ```
-//!
-//! each widened by three standard errors of the ratio.
 
 use std::sync::Arc;
 
@@ -34,39 +32,39 @@ use crate::spectrum::Expansion;
 use crate::table_moments::TableMoments;
 use crate::watch::Watch;
 
-/// Rows on which fidelity is measured.
+/// Maximum number of rows on which fidelity is measured.
 pub(crate) const REFERENCE_ROWS: usize = 4000;
 
-/// Feature spaces of no more dimensions than this are looked at with all rows.
+/// Dimension of feature space up to which all rows are used.
 const SMALL: usize = 200;
 
 /// Exact kernel PCA on the rows where fidelity is measured.
 pub(crate) struct Reference {
-    /// The rows, increasing; all of them if there are few. Landmarks are drawn among them.
+    /// Numbers of the rows, increasing; all of them if there are few. Landmarks are drawn among them.
     pub rows: Vec<usize>,
     /// Sum of the leading eigenvalues.
     pub captured: f64,
-    /// The components themselves, unless only what they capture was found.
+    /// The components themselves, unless only the variance that they capture was computed.
     pub leading: Option<Leading>,
-    /// `‖φ̄‖²` of all rows, where it was a by-product.
+    /// `‖φ̄‖²` of all rows, if it was a by-product.
     pub mean_norm: Option<f64>,
     center: bool,
     seed: u64,
-    /// Whether the rows are all there are.
+    /// Whether `captured` is over all rows.
     whole: bool,
-    /// How much each of the rows counts, where `captured` is a sum over these.
+    /// Weights of the rows that `captured` is a sum over.
     weights: Option<Vec<f64>>,
 }
 
 /// The leading components `v_k` of exact kernel PCA.
 pub(crate) struct Leading {
-    /// Variance sums along them.
+    /// Variance along each, summed over rows.
     pub values: Vec<f64>,
-    /// `φ(x_i)·v_k` of the reference's rows, not centred.
+    /// `φ(x_i)·v_k` of the rows of the reference, not centred.
     pub along: Mat<f64>,
 }
 
-/// What is asked of exact kernel PCA.
+/// The settings of exact kernel PCA.
 #[derive(Clone, Copy)]
 pub(crate) struct Question {
     pub q: usize,
@@ -103,7 +101,7 @@ impl Reference {
         let whole = rows.len() == table.n();
         let squares = diagonal(kernel, &sample)?;
         let trace = weights.as_ref().map_or_else(|| squares.iter().sum(), |weights| dense::dot(&squares, weights));
-        // Eigenvalues converge twice as fast as eigenvectors: 1e-5 here is 1e-10 of the sum. A sample errs by 1e-3.
+        // Eigenvalues converge twice as fast as eigenvectors: 1e-5 gives 1e-10 of the sum. Sampling errors are 1e-3.
         let tolerance = if whole { 1e-5 } else { 1e-3 };
         let accuracy = Accuracy { tolerance, trace, ..Accuracy::default() };
         if let Some(weights) = weights {
@@ -124,12 +122,12 @@ impl Reference {
         Ok(Reference { rows, captured, leading: Some(leading), mean_norm, center, seed, whole, weights: None })
     }
 
-    /// Whether it is found on all rows however many there are: feature space has few dimensions.
+    /// Returns whether it is computed on all rows although there are many, because feature space has few dimensions.
     pub(crate) fn is_exact(n: usize, dimension: usize) -> bool {
         n > REFERENCE_ROWS && dimension <= SMALL
     }
 
-    /// Numbers that finding it takes.
+    /// Returns how many numbers its computation keeps in memory.
     pub(crate) fn memory(n: usize, d: usize, q: usize, dimension: usize, linear: bool) -> usize {
         if !Reference::is_exact(n, dimension) {
             let rows = n.min(REFERENCE_ROWS);
@@ -138,18 +136,18 @@ impl Reference {
         if linear { sums(n) * d * d } else { n * dimension + sums(n) * dimension * dimension }
     }
 
-    /// Where somebody has found what exact kernel PCA captures on all rows.
+    /// Creates the reference if the variance that exact kernel PCA captures on all rows is known.
     pub(crate) fn known(n: usize, captured: f64, center: bool, seed: u64) -> Reference {
         let rows = Random::new(seed, Stream::Reference).sample(n, REFERENCE_ROWS);
         Reference { rows, captured, leading: None, mean_norm: None, center, seed, whole: true, weights: None }
     }
 
-    /// What the rows weigh that `captured` is a sum over.
+    /// Returns the total weight of the rows that `captured` is a sum over.
     pub(crate) fn weight_seen(&self, table: &dyn Rows) -> f64 {
         if self.whole { table.weight() } else { sample_weight::total(self.weights.as_deref(), self.rows.len()) }
     }
 
-    /// The fidelity of components over the points `support`, which are needed only where it is estimated.
+    /// Returns the fidelity of components over the points `support`, which are needed only if it is estimated.
     pub(crate) fn fidelity(
         &self,
         kernel: &Arc<dyn Kernel>,
@@ -168,7 +166,7 @@ impl Reference {
         Ok(self.lengths(&components.along(&sample.points), sample.weights()).iter().sum::<f64>() / self.captured)
     }
 
-    /// Where the fidelity of these components lies, almost certainly; nothing where it is known.
+    /// Returns an interval that almost certainly contains the fidelity of these components; `None` if it is exact.
     pub(crate) fn interval(
         &self,
         kernel: &Arc<dyn Kernel>,
@@ -181,7 +179,7 @@ impl Reference {
         let weights = weights.as_deref();
         let model = Components::of_model(kernel, &support()?, expansion);
         let seen = Ratio::new(&self.lengths(&model.along(&sample), weights), &self.lengths(along, weights));
-        // Features of exact components on the rows they come from are u √λ, coefficients u / √λ.
+        // Features of exact components on their own rows are u √λ, coefficients u / √λ.
         let means = self.means(along, weights);
         let coefficient = |i: usize, k: usize| weights.map_or(1.0, |w| w[i]) * (along[(i, k)] - means[k]) / values[k];
         let coefficients = Mat::from_fn(along.nrows(), values.len(), coefficient);
@@ -195,7 +193,7 @@ impl Reference {
         Ok(Some([low.clamp(0.0, 1.0), high.clamp(0.0, 1.0)]))
     }
 
-    /// The squared length of each row of features, from their mean if centred, times how much the row counts.
+    /// Returns the squared length of each row of features, relative to their mean if centred, times the row's weight.
     fn lengths(&self, features: &Mat<f64>, weights: Option<&[f64]>) -> Vec<f64> {
         let mut lengths = vec![0.0; features.nrows()];
         for (feature, mean) in features.col_iter().zip(self.means(features, weights)) {
@@ -205,7 +203,7 @@ impl Reference {
         lengths
     }
 
-    /// The mean of each feature; zero if not centred.
+    /// Returns the mean of each feature; zero if not centred.
     fn means(&self, features: &Mat<f64>, weights: Option<&[f64]>) -> Vec<f64> {
         let total = sample_weight::total(weights, features.nrows());
         let sum = |feature: ColRef<f64>| match weights {
@@ -216,12 +214,12 @@ impl Reference {
     }
 }
 
-/// Rows drawn anew for the upper end of an interval.
+/// Number of new rows drawn for the upper end of an interval.
 const OTHERS: usize = 2000;
-/// Standard errors by which each end is moved out.
+/// Number of standard errors by which each end is moved outwards.
 const SIGMAS: f64 = 3.0;
 
-/// Orthonormal components over points.
+/// Orthonormal components over some points.
 struct Components {
     basis: Basis,
     weights: Weights,
@@ -241,7 +239,7 @@ impl Components {
         Components::new(kernel, support.select(&expansion.kept), orthonormal)
     }
 
-    /// Features, not centred.
+    /// Computes features, not centred.
     fn along(&self, points: &Points) -> Mat<f64> {
         let values = self.basis.product(points, &self.weights, Precision::Double);
         let q = values.len() / points.n();
@@ -265,8 +263,8 @@ impl Ratio {
 }
 
 impl Leading {
-    /// From eigenvectors u of the kernel matrix and the means `μ = K 1 / n` (zero if not centred): `v_k = Σ_j u_jk
-    /// φ(x_j) / √λ_k`, so that `φ(x_i)·v_k = √λ_k u_ik + Σ_j u_jk μ_j / √λ_k`.
+    /// Computes the components from eigenvectors u of the kernel matrix and the means `μ = K 1 / n` (zero if not
+    /// centred): `v_k = Σ_j u_jk φ(x_j) / √λ_k`, so that `φ(x_i)·v_k = √λ_k u_ik + Σ_j u_jk μ_j / √λ_k`.
     fn new(values: Vec<f64>, u: &Mat<f64>, means: &[f64]) -> Leading {
         let offset = |k: usize| u.col(k).iter().zip(means).map(|(u, mean)| u * mean).sum::<f64>() / values[k].sqrt();
         let offsets: Vec<f64> = (0..values.len()).map(offset).collect();
@@ -274,7 +272,7 @@ impl Leading {
         Leading { values, along }
     }
 
-    /// The same of rows that count differently: `K a` itself, which the rounding of small weights leaves alone.
+    /// Computes the same for weighted rows, by `K a` itself, which is accurate for small weights too.
     fn weighted(values: Vec<f64>, u: &Mat<f64>, operator: &WeightedKernel) -> Leading {
         let coefficients = operator.coefficients(u, &values);
         let along = operator.plain(coefficients.as_ref());
@@ -286,10 +284,10 @@ impl Leading {
 mod tests {
     use crate::{Fit, Points, Spec, Target, Training, toys};
 
-    /// Found by `fuzz/run fit`: there are no leading components where all rows that count are equal, and a product with
-    /// none of them ended in a division by zero.
+    /// Found by `fuzz/run fit`: if all rows of positive weight are equal, there are no leading components, and a
+    /// product with none of them ended in a division by zero.
     #[test]
-    fn rows_that_count_and_are_all_equal_are_refused_like_those_rows_alone() {
+    fn equal_rows_with_weights_are_rejected_like_the_same_rows_without() {
         let others = toys::normal(3, 2, 0);
         let equal = [-2.967, -0.76].repeat(14);
         let points = Points::new(2, [&equal[..], others.values()].concat()).unwrap();
@@ -308,7 +306,7 @@ mod tests {
         }
     }
 
-    /// Found by `fuzz/run fit`: rows without leverage were drawn by it.
+    /// Found by `fuzz/run fit`: rows without leverage were drawn by leverage.
     #[test]
     fn rows_that_are_all_zero_are_an_error_under_any_rule() {
         let points = Points::new(2, vec![0.0; 40]).unwrap();
@@ -339,7 +337,7 @@ mod tests {
     }
 
     #[test]
-    fn where_the_fidelity_is_known_there_is_no_interval() {
+    fn an_exact_fidelity_has_no_interval() {
         let fit = Fit { method: Spec::new("landmarks"), target: Some(Target::Support(20)), ..Fit::default() };
         assert_eq!(fit.run(&toys::normal(3000, 3, 0), None, &()).unwrap().parts().report.fidelity_interval, None);
         let linear = Fit { kernel: Spec::new("linear"), ..fit };

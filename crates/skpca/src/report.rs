@@ -1,9 +1,9 @@
-//! How a fit went, in numbers and notes.
+//! The report of a fit, in numbers and notes.
 
-/// Shares may be above 1 by this much, which is rounding.
+/// Tolerance by which shares may exceed 1 because of rounding.
 pub(crate) const ABOVE_ONE: f64 = 1e-6;
 
-/// How a fit went.
+/// The report of a fit.
 ///
 /// ```
 /// use skpca::{Fit, toys};
@@ -14,30 +14,29 @@ pub(crate) const ABOVE_ONE: f64 = 1e-6;
 /// ```
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Report {
-    /// The method's own objective, where it has one.
+    /// The method's objective, if it has one.
     pub objective: Option<f64>,
-    /// Points the method chose; those that others express are not kept.
+    /// Number of points chosen by the method; points that depend linearly on others are not kept.
     pub chosen: usize,
-    /// Where the fidelity lies, where it was estimated on a sample of the rows: with three standard errors to both
-    /// sides.
+    /// Interval of ±3 standard errors for a fidelity that was estimated on a sample of the rows.
     pub fidelity_interval: Option<[f64; 2]>,
-    /// Distance to the optimum: a duality gap, or the residual of the eigenpairs, relative.
+    /// Relative distance from the optimum: a duality gap, or the residual of the eigenpairs.
     pub gap: Option<f64>,
-    /// Iterations.
+    /// Number of iterations.
     pub rounds: usize,
     /// Whether the method reached its tolerance.
     pub converged: bool,
     /// Share of `Σ k(x, x)` outside the span of the support.
     pub residual_trace: f64,
-    /// How well scores agree with those of an exact model, where that was asked for.
+    /// Agreement of the scores with those of an exact model, if that was requested.
     pub score_fidelity: Option<Agreement>,
     /// Numbers of the rows that a robust fit set aside, increasing.
     pub set_aside: Vec<usize>,
-    /// What the user should know: fewer components than asked for, dependent points dropped.
+    /// Notes for the user, such as fewer components than requested or dependent points dropped.
     pub notes: Vec<String>,
 }
 
-/// How well sparse scores agree with exact ones, on rows that neither model has seen.
+/// The agreement of sparse scores with exact ones, on rows that neither model has seen.
 ///
 /// ```
 /// use skpca::{Fit, toys};
@@ -50,10 +49,10 @@ pub struct Report {
 /// ```
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Agreement {
-    /// Spearman's.
+    /// Spearman's rank correlation.
     pub rank_correlation: f64,
     /// The largest difference, as a share of the median exact score.
     pub worst_difference: f64,
-    /// Rows that were compared.
+    /// Number of rows compared.
     pub rows: usize,
 }

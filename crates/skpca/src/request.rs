@@ -1,12 +1,11 @@
-//! What a model was asked for: model files keep it, so that it can be fitted again.
+//! The parameters requested for a fit: model files store them, so that the fit can be repeated.
 //!
 //! ```text
-//! { method, kernel, components, support, fidelity, center, scaling, quantile, seed, words, and where they are given
+//! { method, kernel, components, support, fidelity, center, scaling, quantile, seed, words, and if they are given
 //!   false_alarms, statistic, score_fidelity, robust, row_order, level }
 //! ```
 //!
-//! The model's own method and kernel are what became of these: penalties that were sought and rules that were followed
-//! are numbers there.
+//! Method and kernel of the model itself are resolved: penalties that were searched for and rules are numbers there.
 
 use serde_json::{Map, Value, json};
 
@@ -17,7 +16,7 @@ use crate::method::Target;
 use crate::spec::Spec;
 use skpca_simd::Level;
 
-/// A fit as it was asked for.
+/// The parameters requested for a fit.
 ///
 /// ```
 /// use skpca::{Fit, toys};
@@ -28,14 +27,14 @@ use skpca_simd::Level;
 /// ```
 #[derive(Clone, Debug, PartialEq)]
 pub struct Request {
-    /// In our words.
+    /// The parameters of the fit.
     pub fit: Fit,
-    /// In the caller's own, which are kept and not looked at.
+    /// The request as the caller spelled it, which is stored but not interpreted.
     pub words: Map<String, Value>,
 }
 
 impl Request {
-    /// As one JSON object.
+    /// Returns the request as a JSON object.
     pub fn to_json(&self) -> Value {
         let fit = &self.fit;
         let (support, fidelity) = match fit.target {
@@ -76,8 +75,8 @@ impl Request {
         json
     }
 
-    /// The same for the file of a model with this kernel. Lists that it has too are null: they may be as long as the
-    /// data.
+    /// Returns the JSON object for the file of a model with this kernel. Lists that the kernel has too are null,
+    /// because they may be as long as the data.
     pub(crate) fn to_file(&self, kernel: &Spec) -> Value {
         let mut request = self.clone();
         for (name, value) in &mut request.fit.kernel.fields {
@@ -88,12 +87,12 @@ impl Request {
         request.to_json()
     }
 
-    /// Reads what is in the file of a model with this kernel; files of older versions have no request.
+    /// Reads the request in the file of a model with this kernel; files of older versions have none.
     pub(crate) fn from_file(json: &Value, of: &Spec) -> Result<Option<Request>> {
         if json.is_null() {
             return Ok(None);
         }
-        // A kernel that lacks a list is at fault, not a request that refers to it.
+        // If the kernel lacks a list, report that, not the request that refers to it.
         kernel::build_resolved(of)?;
         let mut asked = Spec::from_json(&json["kernel"])?;
         for (name, value) in asked.fields.iter_mut().filter(|(_, value)| value.is_null()) {
@@ -118,7 +117,7 @@ impl Request {
             level: Level::Auto,
         };
         fit.check()?;
-        // Another machine may have fitted it.
+        // Set after the check, because the model may have been fitted on another machine.
         let level = optional(json, "level", |value| value.as_str()?.parse().ok())?.unwrap_or_default();
         let fit = Fit { level, ..fit };
         let words = json["words"].as_object().ok_or_else(|| wrong("words"))?.clone();
@@ -157,7 +156,7 @@ mod tests {
     }
 
     #[test]
-    fn a_file_knows_what_was_asked_for_not_what_became_of_it() {
+    fn a_file_stores_the_parameters_requested_not_the_resolved_ones() {
         let lists = Spec::new("conformal").with("delta", 0.5).with("weights", vec![1.0, -1.5]);
         let kernels = ["rbf", "rbf,gamma=mean", "polynomial,degree=2"].map(|text| text.parse().unwrap());
         let methods = ["l21", "l1,fraction=0.3", "energy", "threshold,keep=3"].map(|text| text.parse().unwrap());
@@ -188,7 +187,7 @@ mod tests {
     }
 
     #[test]
-    fn lists_of_the_kernel_are_kept_once() {
+    fn lists_of_the_kernel_are_stored_once() {
         let kernel = Spec::new("conformal").with("weights", vec![1.0]).with("vectors", vec![2.0]);
         let fit = Fit { kernel: kernel.clone(), ..Fit::default() };
         let json = Request { fit, words: Map::new() }.to_file(&kernel);
@@ -201,7 +200,7 @@ mod tests {
         let good = Request { fit: Fit::default(), words: Map::new() }.to_file(&kernel);
         assert!(Request::from_file(&good, &kernel).unwrap().is_some());
         assert_eq!(Request::from_file(&Value::Null, &kernel), Ok(None));
-        // Files that ask for no level are as they were before there were any.
+        // Without a level, files are the same as before levels existed.
         assert!(good.get("level").is_none());
         for (name, value) in [
             ("method", json!("lasso")),

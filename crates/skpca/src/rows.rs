@@ -1,15 +1,15 @@
-//! Rows, wherever they are: how many there are, how wide, some of them by number, and a fold over all of them in
+//! Rows, wherever they are: their number and width, access to some of them by number, and folds over all of them in
 //! blocks.
 //!
 //! ```text
 //! rows 0…n  →  leaves of whole blocks  →  pass.add(sum, block) in order  →  pass.merge(left, right) up a fixed tree
 //! ```
 //!
-//! A [`Pass`] is a value that knows nothing of where the rows are, and its sums are small. Leaves are runs of whole
+//! A [`Pass`] is a value that does not depend on where the rows are, and its sums are small. Leaves are runs of whole
 //! blocks counted from row 0, so that rows in memory and rows elsewhere give the same bits.
 //!
-//! Where the rows are on other machines, the pass goes to them: as bytes, with the scaling of the columns. A machine
-//! sums the parts it has, and sums are merged in the order of the parts.
+//! If the rows are on other machines, the pass is sent to them as bytes, with the scaling of the columns. Each machine
+//! computes the sums of its parts, and sums are merged in the order of the parts.
 
 use std::ops::Range;
 
@@ -20,45 +20,45 @@ use crate::points::Points;
 use crate::sample_weight;
 use crate::watch::{Watch, check};
 
-/// A table of finite rows, as the kernel sees them.
+/// A table of finite rows, scaled for the kernel.
 pub(crate) trait Rows: Sync {
-    /// Number of rows.
+    /// Returns the number of rows.
     fn n(&self) -> usize;
 
-    /// Number of columns.
+    /// Returns the number of columns.
     fn d(&self) -> usize;
 
-    /// The rows with these numbers, in the order given.
+    /// Returns the rows with these numbers, in the order given.
     fn gather(&self, rows: &[usize]) -> Result<Points<'static>>;
 
-    /// A run of rows: where they lie, or in `room`.
+    /// Returns a range of rows: borrowed, or copied to `room`.
     fn block<'a>(&'a self, rows: Range<usize>, room: &'a mut Vec<f64>) -> Result<Points<'a>>;
 
-    /// All rows, in memory: for methods that keep something of every row anyway.
+    /// Returns all rows, in memory, for methods that keep something per row anyway.
     fn whole(&self) -> Result<&Points<'_>>;
 
-    /// Whether there is a [`Rows::whole`].
+    /// Returns whether [`Rows::whole`] is available.
     fn in_memory(&self) -> bool {
         true
     }
 
-    /// The machines that have the rows, where passes go to them.
+    /// Returns the machines that have the rows, if passes are to be sent to them.
     fn remote(&self) -> Option<Sent<'_>> {
         None
     }
 
-    /// How much each row counts, none of them nothing; one each by default, and where rows are not in memory.
+    /// Returns the weights of the rows, all > 0; by default, and for rows not in memory, all are 1.
     fn weights(&self) -> Option<&[f64]> {
         None
     }
 
-    /// What all rows weigh.
+    /// Returns the total weight.
     fn weight(&self) -> f64 {
         sample_weight::total(self.weights(), self.n())
     }
 }
 
-/// Takes passes to rows on other machines, which answer with [`passes::run`](crate::passes::run) and
+/// Sends passes to rows on other machines, which run [`passes::run`](crate::passes::run) and
 /// [`passes::merge`](crate::passes::merge).
 ///
 /// ```
@@ -102,27 +102,27 @@ pub(crate) trait Rows: Sync {
 /// # Ok::<(), skpca::Error>(())
 /// ```
 pub trait Remote: Sync {
-    /// The sum of a pass over all rows, both as bytes; `stage` says what it is for. Sums of parts are merged in the
-    /// order of their rows: the same parts in the same tree give the same bits.
+    /// Returns the sum of a pass over all rows, both as bytes; `stage` names its purpose. Sums of parts are merged in
+    /// the order of their rows: the same parts in the same tree give the same bits.
     fn fold(&self, stage: &str, pass: &[u8]) -> Result<Vec<u8>>;
 }
 
-/// How passes get to rows on other machines, and how columns are scaled there.
+/// Where passes are sent, and how columns are scaled there.
 #[derive(Clone, Copy)]
 pub(crate) struct Sent<'a> {
     pub to: &'a dyn Remote,
-    /// What is subtracted from each column, and what it is then divided by; nothing where rows are taken as they are.
+    /// Shift and divisor of each column; absent if rows are not scaled.
     pub scaling: Option<(&'a [f64], &'a [f64])>,
 }
 
-/// Some rows, in memory, and how much each counts.
+/// Some rows in memory, with their weights.
 pub(crate) struct Part {
     pub points: Points<'static>,
     pub weights: Option<Vec<f64>>,
 }
 
 impl Part {
-    /// The rows with these numbers.
+    /// Returns the rows with these numbers.
     pub(crate) fn of(rows: &dyn Rows, numbers: &[usize]) -> Result<Part> {
         Ok(Part { points: rows.gather(numbers)?, weights: sample_weight::select(rows.weights(), numbers) })
     }
@@ -176,7 +176,7 @@ impl Rows for Points<'_> {
     }
 }
 
-/// Rows, and how much each counts; one each by default.
+/// Rows with weights; 1 by default.
 #[derive(Clone, Copy)]
 pub(crate) struct Weighted<'a> {
     pub rows: &'a dyn Rows,
@@ -184,47 +184,47 @@ pub(crate) struct Weighted<'a> {
 }
 
 impl<'a> Weighted<'a> {
-    /// As much as they say themselves.
+    /// Returns the rows with their own weights.
     pub(crate) fn of(rows: &'a dyn Rows) -> Weighted<'a> {
         Weighted { rows, weights: rows.weights() }
     }
 
-    /// What all of them weigh.
+    /// Returns the total weight.
     pub(crate) fn weight(&self) -> f64 {
         sample_weight::total(self.weights, self.rows.n())
     }
 }
 
-/// What is summed over all rows.
+/// A sum over all rows.
 pub(crate) trait Pass: Sync {
-    /// Small, and the same size however many rows it is over.
+    /// The sum: small, and of a size that does not depend on the number of rows.
     type Sum: Send;
 
-    /// The sum over no rows.
+    /// Returns the sum over no rows.
     fn zero(&self) -> Self::Sum;
 
-    /// Adds a block of rows, of which the first has the number `first`.
+    /// Adds a block of rows, the first of which has the number `first`.
     fn add(&self, sum: &mut Self::Sum, block: &Points, first: usize);
 
     /// Adds the sum over rows that come after those of `left`.
     fn merge(&self, left: &mut Self::Sum, right: Self::Sum);
 
-    /// The pass as it travels: the room `passes` reads it.
+    /// Returns the pass in the form that is sent to other machines and read by `passes.rs`.
     fn parcel(&self) -> Parcel;
 
-    /// A sum as it travels: always as many numbers.
+    /// Returns a sum as a fixed number of numbers.
     fn numbers(&self, sum: Self::Sum) -> Vec<f64>;
 
-    /// The sum that these numbers are.
+    /// Restores a sum from its numbers.
     fn sum(&self, numbers: Vec<f64>) -> Self::Sum;
 }
 
-/// A pass that has come from another machine, without the type of its sums.
+/// A pass from another machine, with the type of its sums erased.
 pub(crate) trait Errand: Sync {
-    /// The sum over some rows, of which the first has the number `first`.
+    /// Computes the sum over some rows, the first of which has the number `first`.
     fn over(&self, rows: &dyn Rows, first: usize) -> Result<Vec<f64>>;
 
-    /// The sum over these and those.
+    /// Merges two sums.
     fn merged(&self, left: Vec<f64>, right: Vec<f64>) -> Result<Vec<f64>>;
 }
 
@@ -240,7 +240,7 @@ impl<P: Pass> Errand for P {
     }
 }
 
-/// The sum of a pass that these numbers are, if there are as many as it has.
+/// Restores the sum of a pass from its numbers after a check of their count.
 fn checked<P: Pass>(pass: &P, numbers: Vec<f64>) -> Result<P::Sum> {
     let expected = pass.numbers(pass.zero()).len();
     if numbers.len() == expected {
@@ -250,7 +250,7 @@ fn checked<P: Pass>(pass: &P, numbers: Vec<f64>) -> Result<P::Sum> {
     }
 }
 
-/// The sum of a pass over all rows, in the fixed order above; `watch` sees how far it is, and may end it.
+/// Computes the sum of a pass over all rows, in the fixed order above; it reports to `watch`, which may stop it.
 pub(crate) fn fold<P: Pass>(rows: &dyn Rows, pass: &P, watch: (&dyn Watch, &str)) -> Result<P::Sum> {
     match rows.remote() {
         Some(sent) => sent.sum(pass, watch),
@@ -258,7 +258,7 @@ pub(crate) fn fold<P: Pass>(rows: &dyn Rows, pass: &P, watch: (&dyn Watch, &str)
     }
 }
 
-/// The same of rows that this machine reads, of which the first has the number `first`.
+/// Computes the sum of a pass over rows that this machine reads, the first of which has the number `first`.
 fn sum_here<P: Pass>(rows: &dyn Rows, pass: &P, first: usize, watch: (&dyn Watch, &str)) -> Result<P::Sum> {
     let (sum, _) = blocks::watched_sum(
         rows.n(),

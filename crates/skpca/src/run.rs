@@ -1,4 +1,5 @@
-//! From a table to a model: scale, build the kernel, let the method choose, assemble, score the training rows.
+//! From a table to a model: scale the columns, build the kernel, run the method, assemble the model, score the training
+//! rows.
 
 use std::sync::Arc;
 
@@ -28,20 +29,20 @@ use crate::source::{Raw, Source};
 use crate::spectrum::Expansion;
 use crate::watch::Watch;
 
-/// Training rows that are scored for threshold and p-values: all up to this many, fewer (but a thousand) where that
-/// would take more multiply-adds than this.
-const SCORED: usize = 20_000;
-const SCORED_WORK: usize = 3_000_000_000;
+/// Maximum number of training rows scored for threshold and p-values.
+const MAX_SCORED_ROWS: usize = 20_000;
+/// Maximum number of multiply-adds for these scores; at least a thousand rows are scored in any case.
+const MAX_SCORED_WORK: usize = 3_000_000_000;
 
-/// Bytes that a fit of rows on other machines may take here.
-const REMOTE: usize = 1_000_000_000;
+/// Bytes that a fit of rows on other machines may use on this one.
+const REMOTE_MEMORY: usize = 1_000_000_000;
 
-/// Up to this many rows `‖φ̄‖²` is computed exactly; above, its loss is bounded.
-const EXACT_MEAN: usize = 5000;
+/// Maximum number of rows for which `‖φ̄‖²` is computed exactly; for more rows its loss is bounded.
+const EXACT_MEAN_ROWS: usize = 5000;
 
-/// Points that leave less than this share of the trace span all there is.
+/// Support points with a residual below this share of the trace span all rows.
 const SPANNED: f64 = 1e-9;
-/// Sums of squares of kernel values are right to this share of the trace.
+/// Relative accuracy of sums of squares of kernel values, as a share of the trace.
 const ROUNDING: f64 = 1e-11;
 
 impl Fit {
@@ -50,8 +51,7 @@ impl Fit {
         self.run_data(points.into(), names, watch)
     }
 
-    /// Fits a model to `points` of known classes. Labels matter to the method `discriminant` and the kernel
-    /// `conformal`.
+    /// Fits a model to `points` with class labels, which the method `discriminant` and the kernel `conformal` use.
     pub fn run_labelled(
         &self,
         points: &Points,
@@ -62,7 +62,7 @@ impl Fit {
         self.run_data(Data { labels: Some(labels), ..points.into() }, names, watch)
     }
 
-    /// Fits a model to rows in memory of which more is known. Rows of weight 0 might as well not be there.
+    /// Fits a model to rows in memory, with labels or weights. Rows of weight 0 are ignored.
     pub(crate) fn run_data(&self, data: Data, names: Option<Vec<String>>, watch: &dyn Watch) -> Result<Model> {
         if let Some(rows) = counting(data)? {
             return self.run_some(data, &rows, names, watch);
@@ -80,10 +80,10 @@ impl Fit {
         plan.run(&table, None, watch)
     }
 
-    /// Fits a model to rows that are read when they are needed, with no more than `memory` bytes. Methods that work on
-    /// samples give the bits of [`Fit::run`]; those that hold something of every row choose their points on a sample,
-    /// and a note in the report says so. `discriminant`, `conformal` and robust fits need rows in memory, `exact` keeps
-    /// them all.
+    /// Fits a model to rows that are read when they are needed, using at most `memory` bytes. Methods that work on
+    /// samples give bit for bit the model of [`Fit::run`]; methods that keep something per row choose their points on a
+    /// sample, and a note in the report says so. `discriminant`, `conformal` and robust fits need the rows in memory,
+    /// and `exact` keeps them all.
     pub fn run_streamed(
         &self,
         source: &dyn Source,
@@ -94,8 +94,8 @@ impl Fit {
         self.run_elsewhere(source.into(), names, memory, watch)
     }
 
-    /// The same of rows on other machines, to which passes go ([`Source::remote`]), and of which one holds the labels.
-    /// What is chosen does not depend on the memory that is free here.
+    /// Fits a model to rows on other machines, to which passes are sent ([`Source::remote`]); labels are on this one.
+    /// The result does not depend on the memory available here.
     pub fn run_remote(
         &self,
         source: &dyn Source,
@@ -103,7 +103,7 @@ impl Fit {
         names: Option<Vec<String>>,
         watch: &dyn Watch,
     ) -> Result<Model> {
-        self.run_elsewhere(Data { labels, ..source.into() }, names, REMOTE, watch)
+        self.run_elsewhere(Data { labels, ..source.into() }, names, REMOTE_MEMORY, watch)
     }
 
     fn run_elsewhere(&self, data: Data, names: Option<Vec<String>>, memory: usize, watch: &dyn Watch) -> Result<Model> {
@@ -129,7 +129,7 @@ impl Fit {
         Plan { sample, ..plan }.run(&table, None, watch)
     }
 
-    /// Refuses what needs all rows in memory.
+    /// Rejects fits that need all rows in memory.
     fn check_elsewhere(&self) -> Result<()> {
         if method::entry(&self.method)?.capabilities.keeps_all_rows {
             let expected = "a method that keeps few rows, where they do not all fit in memory";
@@ -141,13 +141,13 @@ impl Fit {
         Ok(())
     }
 
-    /// The same fit with so many points that its scores agree with exact ones as `asked`.
+    /// Returns the same fit with as many points as its scores need to agree with exact ones as well as `asked`.
     fn agreeing(&self, asked: f64, data: Data, watch: &dyn Watch) -> Result<(Fit, Agreement)> {
         let (m, agreement) = agreement::points_for(self, asked, data, watch)?;
         Ok((Fit { target: Some(Target::Support(m)), score_fidelity: None, ..self.clone() }, agreement))
     }
 
-    /// Fits a model to the rows that belong together; the others are named.
+    /// Fits a model to the rows that belong together; the others are listed in its report.
     fn run_robust(&self, data: Data, names: Option<Vec<String>>, watch: &dyn Watch) -> Result<Model> {
         let plain = Fit { robust: false, ..self.clone() };
         let (kept, aside) = concentration::split(&plain, data, watch)?;
@@ -157,7 +157,7 @@ impl Fit {
         Ok(model)
     }
 
-    /// Fits a model to some of the rows, in whose numbers its support is told.
+    /// Fits a model to some of the rows; its support is numbered by all of them.
     fn run_some(&self, data: Data, rows: &[usize], names: Option<Vec<String>>, watch: &dyn Watch) -> Result<Model> {
         let labels = data.labels.map(|labels| labels.select(rows));
         let weights = sample_weight::select(data.weights, rows);
@@ -168,9 +168,10 @@ impl Fit {
         Ok(model)
     }
 
-    /// The path of `l1`, `l21` or `elastic-net`: what they select at each of `shares` of the largest useful penalty, in
-    /// the order given. Each starts where the one before ended, its P included, so that all of them cost little more
-    /// than the last. A fit with `fraction` starts at the leading eigenvectors, and may end in another local minimum.
+    /// Returns the regularisation path of `l1`, `l21` or `elastic-net`: the rows selected at each of `shares` of the
+    /// largest useful penalty, in the order given. Each step is warm-started at the solution of the previous one,
+    /// including its P, so the whole path costs little more than its last step. A fit with `fraction` starts at the
+    /// leading eigenvectors instead, and may end in another local minimum.
     ///
     /// ```
     /// use skpca::{Fit, Spec, toys};
@@ -185,9 +186,10 @@ impl Fit {
         method::steps(&self.method, &plan.task(table.base_kernel(), &table, None, watch), shares)
     }
 
-    /// Size against fidelity, for up to `most` points: the path of `expansion` (from as many points as components) or
-    /// `greedy` (from one), each model from the one before, so that all of them cost little more than the last. A fit
-    /// with so many points does at least about as well: it goes on where the path passes by.
+    /// Returns the fidelity at each number of points up to `most`, along the path of `expansion` (starting with as many
+    /// points as components) or `greedy` (starting with one). Each model is warm-started at the previous one, so the
+    /// whole path costs little more than its last model. A separate fit with the same number of points is at least
+    /// about as good, because it continues to optimise where the path moves on.
     ///
     /// ```
     /// use skpca::{Fit, toys};
@@ -200,7 +202,7 @@ impl Fit {
     /// ```
     pub fn fidelities(&self, points: &Points, most: usize, watch: &dyn Watch) -> Result<Vec<(usize, f64)>> {
         if most == 0 {
-            return Err(Error::parameter("most", most, "a whole number from 1"));
+            return Err(Error::parameter("most", most, "an integer ≥ 1"));
         }
         let (plan, table) = Plan::with_table(self, points, None, watch)?;
         let task = plan.task(table.base_kernel(), &table, None, watch);
@@ -212,7 +214,7 @@ impl Fit {
     }
 }
 
-/// Numbers of the rows that count, where some do not.
+/// Returns the numbers of the rows with positive weight, if some rows have weight 0.
 fn counting(Data { source, weights, .. }: Data) -> Result<Option<Vec<usize>>> {
     let Some(weights) = weights else { return Ok(None) };
     sample_weight::check(weights, source.n())?;
@@ -224,7 +226,7 @@ fn counting(Data { source, weights, .. }: Data) -> Result<Option<Vec<usize>>> {
 }
 
 impl Plan {
-    /// Fits a model to a table, with what others have made of it.
+    /// Fits a model to a table, reusing the results that other fits share.
     pub(crate) fn run(&self, table: &Prepared, shared: Option<&Shared>, watch: &dyn Watch) -> Result<Model> {
         let mut model = self.judged(table, shared, watch)?;
         if let Some(rate) = self.fit.false_alarms {
@@ -233,7 +235,7 @@ impl Plan {
         Ok(model)
     }
 
-    /// The same, its threshold in-sample.
+    /// Like [`Plan::run`], with an in-sample threshold.
     fn judged(&self, table: &Prepared, shared: Option<&Shared>, watch: &dyn Watch) -> Result<Model> {
         let columns = || table.rows.columns().clone();
         let task = self.task(table.base_kernel(), table, shared, watch);
@@ -241,7 +243,7 @@ impl Plan {
         let (TableKernel::Learned(learner), Some(labels)) = (&table.kernel, table.labels) else {
             return self.assemble(&task, columns(), solution);
         };
-        // f has its bumps where the method puts its support under the kernel that f multiplies.
+        // The centres of f are the support that the method chooses under the base kernel.
         let bumps = solution.support.points(&table.rows)?;
         let (kernel, note) = learner.learn(&table.rows, labels, &bumps, self.fit.seed, watch)?;
         let task = self.task(&kernel, table, None, watch);
@@ -250,7 +252,7 @@ impl Plan {
         self.assemble(&task, columns(), solution)
     }
 
-    /// A model for scores and features: how good it is, nobody asked.
+    /// Fits a model for scores and features only, without measuring its fidelity.
     pub(crate) fn run_unjudged(&self, table: &Prepared, watch: &dyn Watch) -> Result<Model> {
         let TableKernel::Known(kernel) = &table.kernel else { return self.judged(table, None, watch) };
         let mut task = self.task(kernel, table, None, watch);
@@ -260,7 +262,7 @@ impl Plan {
         self.model(&task, table.rows.columns().clone(), solution, Judgement::default())
     }
 
-    /// What the method finds, under a kernel that is an inner product on these rows.
+    /// Runs the method, after a check that the kernel is positive semi-definite on these rows.
     fn solve(&self, task: &Task) -> Result<Solution> {
         check_definite(task)?;
         if task.rows.in_memory() || !self.fit.holds_rows(task.n(), task.d())? {
@@ -285,7 +287,7 @@ impl Plan {
         task
     }
 
-    /// The model of what the method found.
+    /// Measures the fidelity of a solution and makes it a model.
     pub(crate) fn assemble(&self, task: &Task, columns: Columns, mut solution: Solution) -> Result<Model> {
         let informed = solution.reference.take().map(|reference| task.with_reference(reference));
         let task = informed.as_ref().unwrap_or(task);
@@ -300,7 +302,7 @@ impl Plan {
         self.model(task, columns, solution, Judgement { fidelity, mean_lost })
     }
 
-    /// The same, once it is known how good it is.
+    /// Makes the model of a solution whose fidelity is known.
     fn model(&self, task: &Task, columns: Columns, solution: Solution, judgement: Judgement) -> Result<Model> {
         let Judgement { fidelity, mean_lost } = judgement;
         let Solution { method, support: chosen, expansion, density, mut report, .. } = solution;
@@ -320,7 +322,7 @@ impl Plan {
         let (mut coefficients, mut frame) = (expansion.coefficients, expansion.frame);
         let Part { points: sample, weights } = Part::of(task.rows, &self.scored_rows(task, &support))?;
         let scores = orient(&basis, &mut coefficients, &mut frame, (&expansion.mu, &expansion.beta), &sample)?;
-        // Where the mean is much longer than the deviations from it, the difference may be rounding alone.
+        // If the mean is much longer than the deviations from it, the difference may be mere rounding.
         let total_variance = (expansion.trace / weight - projected).max(expansion.captured / weight);
         let noise = self.noise(task, frame.is_none(), total_variance)?;
         let quantile = self.fit.false_alarms.map_or(self.fit.quantile, |rate| 1.0 - rate);
@@ -358,7 +360,7 @@ impl Plan {
         Ok(model)
     }
 
-    /// Notes what was asked for and not found.
+    /// Adds notes if fewer components or points were found than requested.
     fn note_what_is_missing(&self, task: &Task, solution: &mut Solution) -> Result<()> {
         let Solution { method, support, expansion, fewer, report, .. } = solution;
         let (m, found) = (expansion.kept.len(), expansion.values.len());
@@ -378,7 +380,7 @@ impl Plan {
         Ok(())
     }
 
-    /// What the statistic weighs against the variances of components.
+    /// Returns the noise ε of the score.
     fn noise(&self, task: &Task, uncorrelated: bool, total: f64) -> Result<f64> {
         match (self.fit.statistic, uncorrelated) {
             (Statistic::Distance, _) => Ok(0.0),
@@ -389,12 +391,12 @@ impl Plan {
         }
     }
 
-    /// The fidelity, its interval where it is an estimate, and a note where it is not what was asked for.
+    /// Returns the fidelity. Reports its interval if it is an estimate, and adds a note if it is below the target.
     fn fidelity(&self, task: &Task, solution: &mut Solution) -> Result<f64> {
         let Solution { support, expansion, fidelity: stated, report, .. } = solution;
         let every_row = expansion.kept.len() == task.n();
         if !task.judged && stated.is_none() {
-            // No more than all variance can be captured.
+            // Exact kernel PCA captures at most the total variance.
             let total = expansion.trace - task.rows.weight() * dense::dot(&expansion.mu, &expansion.beta);
             let least = share(expansion.captured, total.max(expansion.captured));
             report.fidelity_interval = Some([least, 1.0]);
@@ -418,21 +420,21 @@ impl Plan {
         Ok(fidelity)
     }
 
-    /// Numbers of the training rows that threshold and p-values come from.
+    /// Returns the numbers of the training rows that threshold and p-values are computed from.
     fn scored_rows(&self, task: &Task, support: &Points) -> Vec<usize> {
-        let scored = SCORED.min(SCORED_WORK / (support.n() * (support.d() + 20))).max(1000);
+        let scored = MAX_SCORED_ROWS.min(MAX_SCORED_WORK / (support.n() * (support.d() + 20))).max(1000);
         Random::new(self.fit.seed, Stream::Scored).sample(task.n(), scored)
     }
 }
 
-/// How near a model is to exact kernel PCA: its [`Parts`] have the words.
+/// How close a model is to exact kernel PCA; the fields are those of [`Parts`].
 #[derive(Default)]
 struct Judgement {
     fidelity: f64,
     mean_lost: f64,
 }
 
-/// Refuses a solution without components.
+/// Rejects a solution without components.
 fn check_variance(expansion: &Expansion) -> Result<()> {
     if !expansion.values.is_empty() {
         return Ok(());
@@ -442,12 +444,13 @@ fn check_variance(expansion: &Expansion) -> Result<()> {
     Err(Error::NoVariance { why: why.into() })
 }
 
-/// Whether the points kept span all there is.
+/// Returns whether the points kept span all rows.
 fn is_spanned(expansion: &Expansion) -> bool {
     expansion.residual_trace <= SPANNED * expansion.trace
 }
 
-/// Nothing captures more than exact kernel PCA, but by rounding, unless the kernel is no inner product at the support.
+/// Caps the fidelity at 1, as nothing captures more than exact kernel PCA. An excess beyond rounding is an error: the
+/// kernel is not positive semi-definite at the support.
 fn not_above_one(fidelity: f64, task: &Task, expansion: &Expansion) -> Result<f64> {
     let excess = (fidelity - 1.0) * expansion.captured;
     let rounding = ABOVE_ONE * expansion.captured + ROUNDING * expansion.trace;
@@ -458,13 +461,13 @@ fn not_above_one(fidelity: f64, task: &Task, expansion: &Expansion) -> Result<f6
     }
 }
 
-/// Rows of which the kernel matrix is looked at, if the kernel may be indefinite.
+/// Maximum number of rows whose kernel matrix is checked if the kernel may be indefinite.
 const DEFINITE_ROWS: usize = 1000;
-/// An eigenvalue this far below zero, as a share of the largest, is not rounding.
+/// A negative eigenvalue larger than this share of the largest one is not due to rounding.
 const NEGATIVE: f64 = 1e-8;
 
-/// Refuses a kernel that has a negative eigenvalue on these rows, or on a sample of them. Methods see the rows that
-/// they choose, and might not notice.
+/// Rejects a kernel that has a negative eigenvalue on these rows or a sample of them. Methods only look at the rows
+/// they choose and might not notice.
 fn check_definite(task: &Task) -> Result<()> {
     let Task { kernel, rows, seed, watch, .. } = *task;
     if kernel.positive_semidefinite() {
@@ -485,10 +488,10 @@ fn share(part: f64, whole: f64) -> f64 {
     if whole > 0.0 { part / whole } else { 0.0 }
 }
 
-/// `‖φ̄‖² − μᵀβ` exactly for few rows; otherwise its bound, the mean squared distance of the rows to the span.
+/// Returns `‖φ̄‖² − μᵀβ`, exactly for few rows, otherwise its bound: the mean squared distance of the rows to the span.
 fn mean_lost(task: &Task, projected: f64, residual_trace: f64) -> Result<f64> {
     let n = task.n();
-    if n > EXACT_MEAN {
+    if n > EXACT_MEAN_ROWS {
         return Ok(residual_trace / task.rows.weight());
     }
     let mean_norm = match task.known_mean_norm() {
@@ -498,7 +501,7 @@ fn mean_lost(task: &Task, projected: f64, residual_trace: f64) -> Result<f64> {
     Ok((mean_norm - projected).max(0.0))
 }
 
-/// `‖φ̄‖² = Σ_ij ω_i ω_j k(x_i, x_j)`, with ω = 1/n, or w / Σ w of rows that count differently.
+/// Returns `‖φ̄‖² = Σ_ij ω_i ω_j k(x_i, x_j)`, with ω = 1/n, or w / Σ w for weighted rows.
 fn mean_norm(kernel: &Arc<dyn Kernel>, Part { points, weights }: &Part) -> f64 {
     let total = sample_weight::total(weights.as_deref(), points.n());
     let share = |i: usize| weights.as_ref().map_or(1.0, |weights| weights[i]) / total;
@@ -523,7 +526,7 @@ mod tests {
     use crate::toys;
 
     #[test]
-    fn a_fit_builds_once_and_looks_at_its_numbers_once() {
+    fn a_fit_builds_method_and_kernel_once_and_checks_the_table_once() {
         let points = toys::clusters(0);
         let classes = Labels::new((0..points.n()).map(|i| i / 30)).unwrap();
         let looked_at = |points: &Points| points.n() * points.d();
@@ -541,14 +544,14 @@ mod tests {
                 });
                 let Counts { methods, kernels, numbers } = counts;
                 assert_eq!((methods, kernels), (1, 1), "{}", entry.name);
-                // Scores and points that were moved are looked at too; the table is not, a second time.
+                // Scores and moved points are checked too, but the table is not checked twice.
                 let others = numbers - looked_at(&points);
                 assert!(others <= looked_at(&points), "{} {scaling:?}: {others} beside the table", entry.name);
             }
         }
     }
 
-    /// Rows that are not in this machine's memory, as far as anybody can tell.
+    /// Rows that behave as if they were not in memory.
     struct Elsewhere(Points<'static>);
 
     impl Rows for Elsewhere {
@@ -576,7 +579,7 @@ mod tests {
     }
 
     #[test]
-    fn rows_may_be_elsewhere_and_give_the_same_bits() {
+    fn rows_that_are_not_in_memory_give_the_same_bits() {
         let points = toys::normal(6000, 3, 0);
         let kernel = kernel::build(&Spec::new("rbf"), &points, 0).unwrap();
         let elsewhere = Elsewhere(points.clone());

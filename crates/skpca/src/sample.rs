@@ -1,10 +1,10 @@
-//! Methods that hold something of every row, where not all rows can be in memory: they choose on a sample, and their
+//! Fits by methods that keep something per row, if not all rows fit in memory: points are chosen on a sample, and
 //! components are those of all rows.
 //!
 //! ```text
 //! rows ── seeded sample ──► method ──► points ── one pass over all rows ──► components, fidelity
 //!                             ▲                                                │
-//!                             └──────────── a little more, if too low ─────────┘
+//!                             └───────────── higher target, if too low ────────┘
 //! ```
 
 use crate::error::{Error, Result};
@@ -15,34 +15,34 @@ use crate::plan::Plan;
 use crate::points::Points;
 use crate::random::{Random, Stream};
 
-/// Rows of a sample, where as many fit: more would hardly choose better points.
-const ROWS: usize = 100_000;
-/// Fewer are not worth a fit.
-const LEAST: usize = 1000;
-/// How often a sample is asked for more, where its points miss the fidelity on all rows …
-const AGAIN: usize = 2;
-/// … and for how much more: so many times what was missing.
-const MORE: f64 = 1.5;
+/// Maximum number of rows in a sample: more would hardly give better points.
+const MAX_ROWS: usize = 100_000;
+/// Minimum number of rows in a sample.
+const MIN_ROWS: usize = 1000;
+/// Number of further fits to the sample, with a higher target, if the fidelity on all rows is too low.
+const RETRIES: usize = 2;
+/// Increase of the target per retry, as a multiple of the fidelity that was missing.
+const RETRY_INCREASE: f64 = 1.5;
 
 impl Fit {
-    /// Rows that the method chooses on, if it may take so many bytes. Halved until they fit, so that a little more or
-    /// less memory does not change the model.
+    /// Returns the size of the sample for this many bytes of memory. It is halved until the fit fits in memory, so that
+    /// slightly more or less memory does not change the model.
     pub(crate) fn sample_within(&self, n: usize, d: usize, bytes: usize) -> Result<usize> {
-        let mut rows = ROWS.min(n);
-        while rows / 2 >= LEAST && self.sampled_memory(rows, d)? > bytes {
+        let mut rows = MAX_ROWS.min(n);
+        while rows / 2 >= MIN_ROWS && self.sampled_memory(rows, d)? > bytes {
             rows /= 2;
         }
         Ok(rows)
     }
 
-    /// Bytes that a fit to so many rows takes, with the rows.
+    /// Returns the bytes that a fit to this many rows needs, including the rows.
     pub(crate) fn sampled_memory(&self, rows: usize, d: usize) -> Result<usize> {
         Ok(self.memory(rows, d)?.saturating_add(rows.saturating_mul(8 * d)))
     }
 }
 
 impl Plan {
-    /// What the method finds on a sample of so many rows, with the components of all rows.
+    /// Runs the method on a sample of `size` rows, and computes the components of all rows over its points.
     pub(crate) fn solve_on_sample(&self, task: &Task, size: usize) -> Result<Solution> {
         let n = task.n();
         if let Some(Target::Support(m)) = task.target.filter(|t| matches!(t, Target::Support(m) if *m > size)) {
@@ -54,7 +54,7 @@ impl Plan {
         let asked = self.fidelity_asked(task)?;
         let mut aim = task.target;
         let mut solution = sample.solve(self, task, aim)?;
-        for _ in 0..AGAIN {
+        for _ in 0..RETRIES {
             let missing = match asked {
                 Some(asked) if solution.fidelity.is_none() => asked - solution.reached(task)?,
                 _ => break,
@@ -63,7 +63,7 @@ impl Plan {
                 break;
             }
             let last = if let Some(Target::Fidelity(last)) = aim { last } else { FIDELITY };
-            aim = Some(Target::Fidelity((last + MORE * missing).min(1.0)));
+            aim = Some(Target::Fidelity((last + RETRY_INCREASE * missing).min(1.0)));
             solution = sample.solve(self, task, aim)?;
         }
         solution.report.notes.push(format!(
@@ -74,7 +74,7 @@ impl Plan {
         Ok(solution)
     }
 
-    /// The fidelity that the method aims at, if it aims at one.
+    /// Returns the target fidelity, if the method has one.
     fn fidelity_asked(&self, task: &Task) -> Result<Option<f64>> {
         Ok(match task.target {
             Some(Target::Fidelity(asked)) => Some(asked),
@@ -84,7 +84,7 @@ impl Plan {
     }
 }
 
-/// Some rows, and which they are.
+/// Some rows with their numbers.
 struct Sample {
     numbers: Vec<usize>,
     points: Points<'static>,
@@ -99,7 +99,7 @@ impl Sample {
         self.over_all_rows(task, found)
     }
 
-    /// The same points, and components over them of all rows; a method's own components as they are.
+    /// Returns the same points with the components of all rows; a method's own components stay the same.
     fn over_all_rows(&self, task: &Task, found: Solution) -> Result<Solution> {
         let q = found.expansion.values.len();
         if q == 0 {
@@ -127,7 +127,7 @@ impl Sample {
 }
 
 impl Solution {
-    /// The fidelity of its components.
+    /// Returns the fidelity of the components.
     fn reached(&self, task: &Task) -> Result<f64> {
         match &self.support {
             Support::Rows(rows) => task.fidelity(rows, &self.expansion),

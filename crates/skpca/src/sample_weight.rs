@@ -1,26 +1,26 @@
-//! How much each row counts: as often as it would have to be repeated.
+//! Sample weights: a row of weight w counts like w copies of it.
 //!
 //! ```text
-//! whole weights:   row i stands for w_i equal rows, Σ w in all
-//! others:          n rows, evenly spaced along the cumulative weights
+//! integer weights:   row i stands for w_i equal rows, Σ w in all
+//! others:            n rows, evenly spaced along the cumulative weights
 //! ```
 //!
-//! Sums take weights as they are. What counts rows, such as a quantile or a draw, goes by these copies: with whole
-//! weights it finds what it would find among repeated rows.
+//! Sums use the weights directly. Whatever counts rows, such as a quantile or a random draw, uses these copies: with
+//! integer weights the result is the same as with repeated rows.
 
 use crate::error::{Error, Result};
 
-/// Σ w over n rows.
+/// Returns Σ w over n rows.
 pub(crate) fn total(weights: Option<&[f64]>, n: usize) -> f64 {
     weights.map_or(n as f64, |weights| weights.iter().sum())
 }
 
-/// The weights of some rows.
+/// Returns the weights of some rows.
 pub(crate) fn select(weights: Option<&[f64]>, rows: &[usize]) -> Option<Vec<f64>> {
     weights.map(|weights| rows.iter().map(|&row| weights[row]).collect())
 }
 
-/// Rejects weights that are not one finite number ≥ 0 for each of n rows.
+/// Rejects weights that are not n finite numbers ≥ 0.
 pub(crate) fn check(weights: &[f64], n: usize) -> Result<()> {
     if weights.len() != n {
         let expected = format!("one for each of the {n} rows");
@@ -35,13 +35,13 @@ pub(crate) fn check(weights: &[f64], n: usize) -> Result<()> {
     }
 }
 
-/// How many independent rows these are worth: `(Σ w)² / Σ w²` (Kish 1965).
+/// Returns the effective sample size `(Σ w)² / Σ w²` (Kish 1965).
 pub(crate) fn effective(weights: &[f64]) -> f64 {
     let sum: f64 = weights.iter().sum();
     sum * sum / weights.iter().map(|w| w * w).sum::<f64>()
 }
 
-/// Equal copies that weighted rows stand for.
+/// The copies that weighted rows stand for.
 pub(crate) struct Copies {
     cumulative: Vec<f64>,
     count: usize,
@@ -55,7 +55,7 @@ impl Copies {
             sum
         };
         let cumulative: Vec<f64> = weights.iter().map(&mut add).collect();
-        let whole = weights.iter().all(|weight| weight.fract() == 0.0) && sum < MOST;
+        let whole = weights.iter().all(|weight| weight.fract() == 0.0) && sum < MAX_COPIES;
         let count = if whole { sum as usize } else { weights.len() };
         Copies { cumulative, count }
     }
@@ -64,7 +64,7 @@ impl Copies {
         self.count
     }
 
-    /// The row that copy k belongs to.
+    /// Returns the row of copy k.
     pub(crate) fn row(&self, k: usize) -> usize {
         let last = self.cumulative.len() - 1;
         let at = (k as f64 + 0.5) / self.count as f64 * self.cumulative[last];
@@ -72,15 +72,15 @@ impl Copies {
     }
 }
 
-/// More copies than this are never counted one by one.
-const MOST: f64 = 1e7;
+/// Maximum number of copies; with more, weights are treated as fractional.
+const MAX_COPIES: f64 = 1e7;
 
 #[cfg(test)]
 mod tests {
     use super::*;
 
     #[test]
-    fn whole_weights_are_copies_and_others_keep_their_shares() {
+    fn integer_weights_are_copies_and_others_keep_their_shares() {
         let rows = |weights: &[f64]| {
             let copies = Copies::new(weights);
             (0..copies.count()).map(|k| copies.row(k)).collect::<Vec<_>>()

@@ -1,12 +1,12 @@
-//! Fits to sparse rows. A method sees a sample of them, in coordinates of as many dimensions as it has rows:
+//! Fits to sparse rows. Methods run on a sample of s rows in s dense coordinates:
 //!
 //! ```text
 //! S sample, s × d sparse      S Sᵀ = L Lᵀ      rows of L: the same inner products, norms and distances, dense, s × s
 //! ```
 //!
-//! Kernels of inner products and norms cannot tell the two apart, so any method, bandwidth rule, fidelity and
-//! calibration works there as it is. Its points go back to the d columns, `z = p L⁻¹ S`, and the components over them
-//! are the best ones for all rows: one pass, O(entries · m).
+//! Kernels that depend on inner products and norms only have the same values in both, so all methods, bandwidth rules,
+//! fidelity and calibration work unchanged. The points are mapped back to the d columns, `z = p L⁻¹ S`, and the best
+//! components over them for all rows are computed in one pass, O(entries · m).
 
 use std::sync::Arc;
 
@@ -24,20 +24,20 @@ use crate::points::Points;
 use crate::random::{Random, Stream};
 use crate::request::Request;
 use crate::skeleton::Skeleton;
-use crate::sparse::{SparseBasis, SparseRows, check_kernel, refused};
+use crate::sparse::{SparseBasis, SparseRows, check_kernel, needs_dense_rows};
 use crate::spec::Spec;
 use crate::sums::Sums;
 use crate::watch::Watch;
 
-/// Rows of a sample, or twice as many as the points asked for.
+/// Number of rows in a sample; if more, twice the number of points requested.
 const SAMPLE: usize = 1000;
-/// Training rows that are scored.
-const SCORED: usize = 20_000;
-/// What is added to squared lengths, as a share of the largest, so that rows which depend on each other have
-/// coordinates: the first that is enough.
+/// Maximum number of training rows scored.
+const MAX_SCORED: usize = 20_000;
+/// Ridges added to the squared norms, as a share of the largest, so that linearly dependent rows have a Cholesky
+/// factor. They are tried in this order.
 const RIDGES: [f64; 4] = [1e-13, 1e-11, 1e-9, 1e-7];
 
-/// Rows in coordinates of their own.
+/// A sample of rows in dense coordinates.
 struct Sample {
     /// Their numbers among all rows, ascending.
     numbers: Vec<usize>,
@@ -46,10 +46,10 @@ struct Sample {
 }
 
 impl Fit {
-    /// Fits a model to sparse rows, which stay sparse: memory for their entries, and for points by columns. The points
-    /// are chosen, fidelity and held-out scores measured, on a sample of 1000 rows or twice as many as points; the
-    /// components are the best ones over these points for all rows. The kernel must be one of inner products and norms,
-    /// columns are not scaled, and the method must need neither labels nor components of its own.
+    /// Fits a model to sparse rows without making them dense: memory is needed for their entries and for points ×
+    /// columns. Points are chosen, and fidelity and held-out scores measured, on a sample of 1000 rows or twice the
+    /// number of points; components are the best ones over these points for all rows. The kernel must depend on inner
+    /// products and norms only, columns are not scaled, and the method must not need labels or keep its own components.
     ///
     /// ```
     /// use skpca::{Fit, Scaling, SparseRows, Target};
@@ -64,11 +64,11 @@ impl Fit {
     /// ```
     pub fn run_sparse(&self, rows: &SparseRows, names: Option<Vec<String>>, watch: &dyn Watch) -> Result<Model> {
         self.check_sparse(rows)?;
-        let asked = match self.target {
+        let requested = match self.target {
             Some(Target::Support(m)) => 2 * m,
             _ => 0,
         };
-        let numbers = Random::new(self.seed, Stream::SparseSample).sample(rows.n(), SAMPLE.max(asked));
+        let numbers = Random::new(self.seed, Stream::SparseSample).sample(rows.n(), SAMPLE.max(requested));
         let sample = Sample::new(rows, numbers, watch)?;
         let spec = for_sparse(&self.kernel, rows);
         let bandwidth = Bandwidth { rows: Some(&sample.points), seed: self.seed };
@@ -109,7 +109,7 @@ impl Fit {
         Ok(())
     }
 
-    /// The points chosen among the columns of all rows, and the best components over them.
+    /// Maps the chosen points back to the original columns, and fits the best components over them to all rows.
     fn over_all_rows(
         &self,
         rows: &SparseRows,
@@ -125,7 +125,7 @@ impl Fit {
             None => sample.back(rows, &old.support),
         };
         let sampled = sample.numbers.len();
-        // Each takes as much memory as the sparse rows, or more.
+        // Sample and support may each take as much memory as the sparse rows, or more.
         drop(sample);
         let skeleton = Skeleton::new(kernel, &support, watch)?;
         drop(support);
@@ -149,7 +149,7 @@ impl Fit {
         }
         let mut model = Model::with(parts, kernel.instructions())?;
         if model.parts().scores.calibration.is_none() {
-            let scored = Random::new(self.seed, Stream::Scored).sample(rows.n(), SCORED);
+            let scored = Random::new(self.seed, Stream::Scored).sample(rows.n(), MAX_SCORED);
             let all = model.score_sparse(rows)?;
             model.calibrated(Scores::new(scored.iter().map(|&i| all[i]).collect(), self.quantile));
         }
@@ -157,10 +157,10 @@ impl Fit {
     }
 }
 
-/// Whether a kernel is one that sparse rows can have: of inner products and norms.
+/// Rejects kernels that cannot be used on sparse rows: those that depend on more than inner products and norms.
 pub fn check_sparse(kernel: &Spec) -> Result<()> {
     if kernel::entry(kernel)?.capabilities.labelled {
-        return Err(refused(&kernel.name));
+        return Err(needs_dense_rows(&kernel.name));
     }
     let points = Points::new(1, vec![0.0, 1.0])?;
     check_kernel(kernel::build_with(kernel, &Bandwidth { rows: Some(&points), seed: 0 })?.as_ref())
@@ -169,15 +169,15 @@ pub fn check_sparse(kernel: &Spec) -> Result<()> {
 impl Sample {
     fn new(rows: &SparseRows, numbers: Vec<usize>, watch: &dyn Watch) -> Result<Sample> {
         for ridge in RIDGES {
-            // Rarely more than once: not worth a copy of it.
+            // Recomputed per ridge: more than one is rare, so a copy is not worth its memory.
             let mut a = rows.gram(&numbers);
             let largest = (0..a.nrows()).map(|i| a[(i, i)]).fold(0.0, f64::max);
             if largest == 0.0 {
                 return Err(Error::NoVariance { why: "all cells are 0".into() });
             }
             (0..a.nrows()).for_each(|i| a[(i, i)] += ridge * largest);
-            let look = |done| crate::watch::check(watch, "coordinates", done);
-            if let Some(l) = dense::large_cholesky(a, look)? {
+            let report = |done| crate::watch::check(watch, "coordinates", done);
+            if let Some(l) = dense::large_cholesky(a, report)? {
                 let mut values = Vec::with_capacity(l.nrows() * l.ncols());
                 l.row_iter().for_each(|row| values.extend(row.iter()));
                 let points = Points::new(l.ncols(), values)?;
@@ -187,7 +187,7 @@ impl Sample {
         Err(Error::Numerical { why: "the inner products of the rows overflow".into() })
     }
 
-    /// Points among the columns of the rows, `P L⁻¹ S`.
+    /// Maps points back to the columns of the rows, `P L⁻¹ S`.
     fn back(&self, rows: &SparseRows, points: &Points) -> Points<'static> {
         let mut w = Mat::from_fn(points.d(), points.n(), |k, i| points.row(i)[k]);
         let (s, l) = (self.points.n(), self.points.values());
@@ -196,7 +196,7 @@ impl Sample {
     }
 }
 
-/// The kernel with those rules for γ that look at columns resolved: the sample has others.
+/// Resolves the rules for γ that depend on the columns, because the sample has different ones.
 fn for_sparse(spec: &Spec, rows: &SparseRows) -> Spec {
     let declared = || {
         let parameters = kernel::entry(spec).ok()?.parameters;
@@ -210,7 +210,7 @@ fn for_sparse(spec: &Spec, rows: &SparseRows) -> Spec {
     }
 }
 
-/// Where each of some numbers is among those kept.
+/// Returns the index in `kept` of each of some numbers.
 fn places(kept: &[usize], numbers: &[usize]) -> Vec<usize> {
     numbers.iter().filter_map(|number| kept.iter().position(|kept| kept == number)).collect()
 }
@@ -220,7 +220,7 @@ fn plain_columns(d: usize, names: Option<Vec<String>>) -> Columns {
     Columns { names, scaling: Scaling::None, shift, scale, ignored: Vec::new(), ranges: None, intake: None }
 }
 
-/// What is summed over all rows, as the skeleton has it.
+/// Computes the sums of the skeleton over all sparse rows.
 fn sums(skeleton: &Skeleton, rows: &SparseRows, watch: &dyn Watch) -> Result<Sums> {
     let basis = SparseBasis::new(skeleton.kernel().as_ref(), skeleton.basis.points())?;
     let m = basis.m();
@@ -266,7 +266,7 @@ mod tests {
     }
 
     #[test]
-    fn a_sparse_fit_is_the_dense_one() {
+    fn a_sparse_fit_equals_the_dense_one() {
         let made = made(300, 60);
         for kernel in ["rbf", "rbf,gamma=scale", "cosine", "linear", "polynomial,degree=2"] {
             for method in ["landmarks", "greedy"] {
@@ -290,7 +290,7 @@ mod tests {
     }
 
     #[test]
-    fn points_that_move_come_back_to_the_columns() {
+    fn moved_points_are_mapped_back_to_the_columns() {
         let made = made(300, 60);
         let fit = Fit { target: Some(Target::Support(6)), scaling: Scaling::None, ..Fit::default() };
         let (sparse, dense) =
@@ -315,7 +315,7 @@ mod tests {
     }
 
     #[test]
-    fn what_cannot_be_done_on_sparse_rows_is_refused() {
+    fn unsupported_fits_to_sparse_rows_are_rejected() {
         let made = made(60, 40);
         let message = |fit: Fit| fit.run_sparse(&made.rows(), None, &()).err().unwrap().to_string();
         let plain = Fit { scaling: Scaling::None, ..Fit::default() };

@@ -1,9 +1,9 @@
-//! The sum `C = Σ_r k_r k_rᵀ` over rows of kernel values, in the register tiles of the hot loop.
+//! The sum `C = Σ_r k_r k_rᵀ` over rows of kernel values, computed in register tiles.
 //!
 //! ```text
-//! lanes  [a][r][i]   value of row r and point a·A + i     as the kernel tiles leave them: points as lanes, rows as depth
+//! lanes  [a][r][i]   value of row r and point a·A + i     the layout of kernel tiles: points as lanes, rows as depth
 //! other  [b][r][c]   value of row r and point b·B + c     the same, for the other side of the product
-//! tile (a, b)        Σ_r lanes[a][r] other[b][r]ᵀ         kept where it touches the lower triangle
+//! tile (a, b)        Σ_r lanes[a][r] other[b][r]ᵀ         only tiles that touch the lower triangle
 //! ```
 
 use faer::{Mat, MatRef};
@@ -12,16 +12,16 @@ use crate::gram::{Arithmetic, Basis};
 use crate::points::Points;
 use skpca_simd::{Instructions, Tiles};
 
-/// Rows at a time: a panel of them stays in the first cache.
+/// Number of rows processed at a time, such that a panel of them fits in the L1 cache.
 const STRIP: usize = 240;
-/// Panels of lanes that are used up before the next ones: they stay in the second cache.
+/// Number of panels of lanes processed together, such that they fit in the L2 cache.
 const TOGETHER: usize = 16;
 
-/// A growing sum over m points, and what it needs to grow: values and products in E, sums of panels in 64 bits.
+/// An accumulator of the sum over m points: values and products in E, sums of panels in 64 bits.
 pub(crate) struct Scatter<E = f64> {
     m: usize,
     tiles: Tiles<E>,
-    /// Where the tiles of each panel of the other side start; the last entry is the end.
+    /// Start of the tiles of each panel of the other side; the last entry is the end.
     starts: Vec<usize>,
     sums: Vec<f64>,
     totals: Vec<f64>,
@@ -48,7 +48,7 @@ impl<E: Arithmetic> Scatter<E> {
         }
     }
 
-    /// Adds the rows `k_z(x) − shift`, each as often as its weight says.
+    /// Adds the rows `k_z(x) − shift`, weighted by `weights`.
     pub(crate) fn add_kernel(&mut self, basis: &Basis, x: &Points, shift: f64, weights: Option<&[f64]>) {
         for start in (0..x.n()).step_by(STRIP) {
             let part = x.slice(start..(start + STRIP).min(x.n())).into_owned();
@@ -74,7 +74,7 @@ impl<E: Arithmetic> Scatter<E> {
         self.add_weighted_rows(k, None);
     }
 
-    /// Adds the rows of `k`, each as often as its weight says.
+    /// Adds the rows of `k`, weighted by `weights`.
     pub(crate) fn add_weighted_rows(&mut self, k: MatRef<f64>, weights: Option<&[f64]>) {
         let width = self.tiles.rows();
         for start in (0..k.nrows()).step_by(STRIP) {
@@ -95,8 +95,8 @@ impl<E: Arithmetic> Scatter<E> {
         }
     }
 
-    /// Adds the first `rows` rows of values `[panel][row][lane]`, `padded` rows to a panel. Where rows count
-    /// differently, the values are multiplied by the `roots` of their weights already.
+    /// Adds the first `rows` rows of values `[panel][row][lane]`, with `padded` rows per panel. Values of weighted rows
+    /// must have been multiplied by the `roots` of their weights.
     pub(crate) fn add_panels(&mut self, values: &[E], rows: usize, padded: usize, roots: Option<&[f64]>) {
         let height = self.tiles.rows();
         for start in (0..rows).step_by(STRIP) {
@@ -114,7 +114,7 @@ impl<E: Arithmetic> Scatter<E> {
         }
     }
 
-    /// Adds what stands in `lanes`: rows times the roots of their weights.
+    /// Adds the contents of `lanes`: rows times the roots of their weights.
     fn add_lanes(&mut self, rows: usize, roots: &[E; STRIP]) {
         let (width, height) = (self.tiles.points(), self.tiles.rows());
         let panels = self.m.div_ceil(height);
@@ -137,14 +137,14 @@ impl<E: Arithmetic> Scatter<E> {
         }
     }
 
-    /// Copies panel `a` of the lanes to the other side, while it is in the first cache.
+    /// Copies panel `a` of the lanes to the other side, while it is in the L1 cache.
     fn copy(&mut self, a: usize, rows: usize) {
         let (width, height) = (self.tiles.points(), self.tiles.rows());
         let lanes = &self.lanes[a * rows * height..][..rows * height];
         let mut j = a * height;
         while j < ((a + 1) * height).min(self.m) {
             let (lane, point) = (j % height, j % width);
-            // Lanes that lie side by side on the other side too: the tiles have even sizes.
+            // Number of lanes that are contiguous on the other side too; tiles have even sizes.
             let side_by_side = (width - point).min(height - lane).min(self.m - j);
             let other = &mut self.other[j / width * rows * width..][..rows * width];
             let strips = other.chunks_exact_mut(width).zip(lanes.chunks_exact(height));
@@ -167,7 +167,7 @@ impl<E: Arithmetic> Scatter<E> {
         self.totals.iter_mut().zip(&other.totals).for_each(|(a, b)| *a += b);
     }
 
-    /// Becomes the sum with this lower triangle, column after column, and these totals.
+    /// Sets the sum to this lower triangle, column by column, and these totals.
     pub(crate) fn set(&mut self, triangle: &[f64], totals: &[f64]) {
         let pairs = (0..self.m).flat_map(|j| (j..self.m).map(move |i| (i, j)));
         for ((i, j), value) in pairs.zip(triangle) {
@@ -177,35 +177,35 @@ impl<E: Arithmetic> Scatter<E> {
         self.totals[..self.m].copy_from_slice(totals);
     }
 
-    /// Where the sum of points i ≥ j stands.
+    /// Returns the index of the sum for points i ≥ j.
     fn place(&self, i: usize, j: usize) -> usize {
         let (width, height) = (self.tiles.points(), self.tiles.rows());
         let (a, b) = (i / height, j / width);
         self.starts[b] + (a - b * width / height) * width * height + j % width * height + i % height
     }
 
-    /// The whole of `C`, and `Σ_r k_r`.
+    /// Returns the full matrix `C`, and `Σ_r k_r`.
     pub(crate) fn into_parts(self) -> (Mat<f64>, Vec<f64>) {
         let c = Mat::from_fn(self.m, self.m, |i, j| self.sums[self.place(i.max(j), i.min(j))]);
         (c, self.totals[..self.m].to_vec())
     }
 }
 
-/// The roots of the weights of a strip of rows, one each where there are none.
+/// Returns the roots of the weights of a strip of rows, 1 without weights.
 fn roots<E: Arithmetic>(weights: Option<&[f64]>) -> [E; STRIP] {
     let mut roots = [E::from_f64(1.0); STRIP];
     roots.iter_mut().zip(weights.unwrap_or_default()).for_each(|(root, weight)| *root = E::from_f64(weight.sqrt()));
     roots
 }
 
-/// Each row of `width` lanes times its root.
+/// Multiplies each row of `width` lanes by its root.
 fn multiply<E: Arithmetic>(lanes: &mut [E], width: usize, roots: &[E]) {
     for (lanes, root) in lanes.chunks_exact_mut(width).zip(roots) {
         lanes.iter_mut().for_each(|v| *v = E::from_f64(v.to_f64() * root.to_f64()));
     }
 }
 
-/// Copies the first N values, whose number the compiler knows.
+/// Copies the first N values; N is known at compile time.
 fn first<E: Copy, const N: usize>(to: &mut [E], from: &[E]) {
     let (Some(to), Some(from)) = (to.first_chunk_mut::<N>(), from.first_chunk::<N>()) else { return };
     *to = *from;

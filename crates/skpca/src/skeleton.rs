@@ -1,11 +1,11 @@
-//! Independent points of a support, and what is summed over the rows through kernel values with them.
+//! Linearly independent points of a support, and sums over the rows of kernel values with them.
 //!
 //! ```text
 //! y = k_z(x) − s 1, or L⁻¹ of it (K_zz = L Lᵀ):      Σ w,  Σ w y,  Σ w y yᵀ,  Σ w k(x, x)
 //! ```
 //!
-//! Whether y is multiplied by `L⁻¹`, and which s is subtracted, depends on the support alone: sums over different rows
-//! can be added.
+//! Whether y is multiplied by `L⁻¹`, and which s is subtracted, depends only on the support, so that sums over
+//! different rows can be added.
 
 use std::borrow::Cow;
 use std::marker::PhantomData;
@@ -27,34 +27,37 @@ use crate::scatter::Scatter;
 use crate::sums::Sums;
 use crate::watch::{Watch, check};
 
-/// Rows among which independent ones are looked for first.
+/// Number of rows among which independent ones are searched first.
 pub(crate) const SPANNING: usize = 4000;
-/// Exponents of a Gaussian that are still differences of squares.
+/// Exponent of a Gaussian up to which it is computed as a difference of squares.
 const FARTHEST: f64 = 1e6;
-/// `L⁻¹ (Σ k kᵀ) L⁻ᵀ` must not lose more than seven of sixteen digits: else each row is multiplied by `L⁻ᵀ` first.
+/// Relative accuracy required of `L⁻¹ (Σ k kᵀ) L⁻ᵀ`, which may lose seven of sixteen digits; if it would lose more,
+/// each row is multiplied by `L⁻ᵀ` before summing.
 pub(crate) const LOSS: f64 = 1e-9;
 
-/// Rows and points from which 32-bit kernel values and products are considered, and the condition up to which they are
-/// taken: the rounding of so many rows averages out (docs/decisions/0018).
+/// Number of rows from which 32-bit kernel values and products are considered: with so many rows, rounding errors
+/// average out (docs/decisions/0018).
 pub(crate) const SINGLE_ROWS: usize = 50_000;
+/// Number of points from which they are considered.
 pub(crate) const SINGLE_POINTS: usize = 100;
+/// Condition number up to which they are used.
 const SINGLE_CONDITION: f64 = 2e6;
 
-/// Independent points of a support and the Cholesky factor of their kernel matrix: all that is known of a span before
-/// any other row is looked at.
+/// Linearly independent points of a support and the Cholesky factor of their kernel matrix: the part of a span that
+/// does not depend on other rows.
 #[derive(Clone)]
 pub(crate) struct Skeleton {
-    /// Numbers of the independent points.
+    /// Positions of the independent points in the support.
     pub kept: Vec<usize>,
     pub basis: Arc<Basis>,
     pub l: Mat<f64>,
-    /// Of the kernel matrix.
+    /// Condition number of the kernel matrix.
     pub condition: f64,
-    /// What the rounding of each point's kernel values is a share of.
+    /// Magnitude to which the rounding errors of each point's kernel values are relative.
     pub units: Vec<f64>,
-    /// s: what all kernel values have in common would cost the digits in which they differ.
+    /// s, a value common to all kernel values; subtracting it preserves the digits in which they differ.
     pub shift: f64,
-    /// Whether y is multiplied by `L⁻¹` row by row: whitening the sum would lose too many digits.
+    /// Whether y is multiplied by `L⁻¹` row by row, because whitening the sum would lose too many digits.
     pub whitens: bool,
 }
 
@@ -64,11 +67,11 @@ impl Skeleton {
         Ok(Skeleton::with(kernel, support, kept, l))
     }
 
-    /// Of points that are known to be independent, in their order.
+    /// Creates the skeleton of points that are known to be independent, in their order.
     pub(crate) fn in_order(kernel: &Arc<dyn Kernel>, support: &Points<'static>) -> Result<Skeleton> {
         match dense::cholesky(gram(kernel, support).as_ref()) {
             Some(l) => Ok(Skeleton::with(kernel, support, (0..support.n()).collect(), l)),
-            None => Err(Error::Numerical { why: "the support points depend on each other".into() }),
+            None => Err(Error::Numerical { why: "the support points are linearly dependent".into() }),
         }
     }
 
@@ -83,12 +86,12 @@ impl Skeleton {
         self.basis.kernel()
     }
 
-    /// Number of independent points.
+    /// Returns the number of independent points.
     pub(crate) fn m(&self) -> usize {
         self.kept.len()
     }
 
-    /// The sums over all rows; where there are `single` of them, 32 bits may do.
+    /// Computes the sums over all rows; with at least `single` rows, 32-bit arithmetic may be used.
     pub(crate) fn sums(&self, rows: Weighted, single: usize, watch: &dyn Watch) -> Result<Sums> {
         let trace = trace(self.kernel(), rows, watch)?;
         let single = !self.whitens && rows.rows.n() >= single && self.single_is_enough();
@@ -104,7 +107,7 @@ impl Skeleton {
         Ok(fold(rows.rows, &pass, (watch, "covariance"))?.into_parts())
     }
 
-    /// `L⁻¹ Z`: where the kernel is linear, orthonormal rows that span those of the points kept.
+    /// Returns `L⁻¹ Z`: for the linear kernel, orthonormal rows that span the kept points.
     pub(crate) fn axes(&self) -> Mat<f64> {
         let z = self.basis.points();
         let mut axes = MatRef::from_row_major_slice(z.values(), z.n(), z.d()).to_owned();
@@ -112,14 +115,14 @@ impl Skeleton {
         axes
     }
 
-    /// Whether 32 bits are enough for `Σ k kᵀ`: values between −1 and 1, points that are well apart.
+    /// Returns whether 32 bits are enough for `Σ k kᵀ`: values must be between −1 and 1, and points well separated.
     pub(crate) fn single_is_enough(&self) -> bool {
         self.kernel().bounded() && self.m() >= SINGLE_POINTS && self.condition <= SINGLE_CONDITION
     }
 }
 
-/// `k(z, z)` of each point; more where it is far from the others for a Gaussian, whose exponents are differences of
-/// squares.
+/// Returns `k(z, z)` of each point. For a Gaussian, whose exponents are computed as differences of squares, it is
+/// larger for points far from the others.
 fn units(basis: &Basis, l: MatRef<f64>) -> Vec<f64> {
     let points = basis.points();
     let centre = points.mean();
@@ -127,26 +130,26 @@ fn units(basis: &Basis, l: MatRef<f64>) -> Vec<f64> {
         Form::Gaussian { gamma } => gamma * z.iter().zip(&centre).map(|(z, c)| (z - c) * (z - c)).sum::<f64>(),
         _ => 0.0,
     };
-    // Farther out the definition takes over.
+    // Beyond FARTHEST, kernel values are computed by their definition.
     let unit = |(i, z): (usize, &[f64])| l.row(i).squared_norm_l2() * (1.0 + far(z).min(FARTHEST) / 4.0);
     points.rows().enumerate().map(unit).collect()
 }
 
-/// The numbers of an independent subset of `support` and the Cholesky factor of its kernel matrix.
+/// Returns the positions of an independent subset of `support` and the Cholesky factor of its kernel matrix.
 fn independent(
     kernel: &Arc<dyn Kernel>,
     support: &Points<'static>,
     watch: &dyn Watch,
 ) -> Result<(Vec<usize>, Mat<f64>)> {
     let rank = support.n().min(kernel.rank(support.d()));
-    let look = |done| check(watch, "support", done);
+    let report = |done| check(watch, "support", done);
     if rank == support.n()
-        && let Some(l) = dense::large_cholesky(gram(kernel, support), look)?.filter(|l| spread(l) > 1e-12)
+        && let Some(l) = dense::large_cholesky(gram(kernel, support), report)?.filter(|l| spread(l) > 1e-12)
     {
         return Ok(((0..rank).collect(), l));
     }
     let stop = Stop { rank, residual: 0.0 };
-    // Where feature space has few dimensions, a sample will span it.
+    // If feature space has few dimensions, a sample spans it.
     let sample = Random::new(0, Stream::SpanningSupport).sample(support.n(), SPANNING.max(10 * rank));
     if sample.len() < support.n() {
         let factor = Factor::pivoted(kernel, &support.select(&sample), stop, 0, watch)?;
@@ -160,15 +163,15 @@ fn independent(
     Ok((factor.pivots, l))
 }
 
-/// Smallest over largest squared pivot.
+/// Returns the ratio of the smallest to the largest squared pivot.
 fn spread(l: &Mat<f64>) -> f64 {
     let pivots = (0..l.nrows()).map(|i| l[(i, i)] * l[(i, i)]);
     let (low, high) = pivots.fold((f64::MAX, 0.0_f64), |(low, high), p| (low.min(p), high.max(p)));
     low / high
 }
 
-/// What kernel values have in common: the mean of `K_zz = L Lᵀ`, or nothing where some points have much longer features
-/// than others. Values of the short ones would be lost in it.
+/// Returns the common part of kernel values: the mean of `K_zz = L Lᵀ`, or 0 if features of some points are much longer
+/// than those of others, whose small values would lose digits.
 fn common_value(l: MatRef<f64>) -> f64 {
     let m = l.nrows();
     let squares = (0..m).map(|i| l.row(i).squared_norm_l2());
@@ -179,7 +182,8 @@ fn common_value(l: MatRef<f64>) -> f64 {
     (0..m).map(|j| l.col(j).subrows(j, m - j).sum().powi(2)).sum::<f64>() / (m * m) as f64
 }
 
-/// The condition of `K_zz`: its trace over its smallest eigenvalue, found by inverse iteration.
+/// Estimates the condition number of `K_zz`: its trace over its smallest eigenvalue, which is found by inverse
+/// iteration.
 pub(crate) fn condition(l: MatRef<f64>) -> f64 {
     let trace: f64 = (0..l.nrows()).map(|i| l.row(i).squared_norm_l2()).sum();
     let mut random = Random::new(0, Stream::Condition);
@@ -195,10 +199,10 @@ pub(crate) fn condition(l: MatRef<f64>) -> f64 {
     trace * growth
 }
 
-/// What the pass is called where it travels.
+/// Name of the pass in parcels.
 pub(crate) const COVARIANCE: &str = "covariance";
 
-/// The covariance over some points, on another machine.
+/// Recreates the pass on another machine.
 pub(crate) fn covariance(mut parcel: Parcel) -> Result<Box<dyn Errand>> {
     let (m, d, kernel) = (parcel.count("m")?, parcel.count("d")?, kernel_of(&parcel)?);
     let shift = parcel.take(1)?[0];
@@ -213,11 +217,11 @@ pub(crate) fn covariance(mut parcel: Parcel) -> Result<Box<dyn Errand>> {
     })
 }
 
-/// `Σ w y yᵀ` and `Σ w y`, in the arithmetic of E.
+/// The pass that computes `Σ w y yᵀ` and `Σ w y`, in the arithmetic of E.
 struct Covariance<'a, E> {
     basis: Arc<Basis>,
     shift: f64,
-    /// L, where y is `L⁻¹ (k_z(x) − s)`; otherwise it is `k_z(x) − s`.
+    /// L if y is `L⁻¹ (k_z(x) − s)`, `None` if it is `k_z(x) − s`.
     whitening: Option<Cow<'a, Mat<f64>>>,
     weights: Option<&'a [f64]>,
     arithmetic: PhantomData<fn() -> E>,

@@ -1,7 +1,7 @@
-//! Rows that are read when they are needed: in a file, say, which may be larger than the memory.
+//! Rows that are read when they are needed, for example from a file larger than memory.
 //!
 //! ```text
-//! source ── a block at a time, as often as a fit needs it ──► checked ──► scaled ──► kernel
+//! source ── block by block, as often as a fit needs it ──► checked ──► scaled ──► kernel
 //! ```
 
 use std::ops::Range;
@@ -10,14 +10,14 @@ use crate::error::{Error, Result};
 use crate::points::{Points, first_not_finite};
 use crate::rows::{Remote, Rows, Sent};
 
-/// A table whose rows can be read again and again, and are the same each time. [`Points`] are one that lies in memory;
-/// [`Fit::run_streamed`](crate::Fit::run_streamed) takes any.
+/// A table whose rows can be read repeatedly and are the same each time. [`Points`] are a source in memory;
+/// [`Fit::run_streamed`](crate::Fit::run_streamed) accepts any source.
 ///
 /// ```
 /// use std::ops::Range;
 /// use skpca::{Fit, Result, Source, Spec, Target};
 ///
-/// /// A spiral that is computed again whenever somebody looks.
+/// /// A spiral that is computed anew for each read.
 /// struct Spiral;
 ///
 /// impl Source for Spiral {
@@ -42,16 +42,16 @@ use crate::rows::{Remote, Rows, Sent};
 /// # Ok::<(), skpca::Error>(())
 /// ```
 pub trait Source: Sync {
-    /// Number of rows.
+    /// Returns the number of rows.
     fn n(&self) -> usize;
 
-    /// Number of columns.
+    /// Returns the number of columns.
     fn d(&self) -> usize;
 
-    /// Replaces the contents of `room` by a run of rows, row after row. Threads read at the same time.
+    /// Replaces the contents of `room` by a range of rows, row after row. Several threads may read at the same time.
     fn read(&self, rows: Range<usize>, room: &mut Vec<f64>) -> Result<()>;
 
-    /// The rows with these numbers, in the order given, row after row.
+    /// Returns the rows with these numbers, in the order given, row after row.
     fn gather(&self, rows: &[usize]) -> Result<Vec<f64>> {
         let (mut values, mut room) = (Vec::with_capacity(rows.len() * self.d()), Vec::new());
         for &row in rows {
@@ -61,12 +61,13 @@ pub trait Source: Sync {
         Ok(values)
     }
 
-    /// All rows, where they lie in memory.
+    /// Returns all rows if they are in memory.
     fn points(&self) -> Option<&Points<'_>> {
         None
     }
 
-    /// Takes passes to the rows, where those are on other machines: what these read is a few rows at a time.
+    /// Returns the machines that have the rows, to which passes are sent, if the rows are remote. Only a few rows at a
+    /// time are then read from this source.
     fn remote(&self) -> Option<&dyn Remote> {
         None
     }
@@ -92,7 +93,7 @@ impl Source for Points<'_> {
     }
 }
 
-/// The rows of a source, looked at whenever they are read: they may be anybody's.
+/// The unscaled rows of a source, which are checked whenever they are read, because any implementation may return them.
 #[derive(Clone, Copy)]
 pub(crate) struct Raw<'a> {
     source: &'a dyn Source,
@@ -104,24 +105,24 @@ impl<'a> Raw<'a> {
         Raw::weighted(source, None)
     }
 
-    /// Of rows in memory that count differently.
+    /// Creates rows with weights; these must be in memory.
     pub(crate) fn weighted(source: &'a dyn Source, weights: Option<&'a [f64]>) -> Raw<'a> {
         Raw { source, weights }
     }
 
-    /// All rows, where they lie in memory.
+    /// Returns all rows if they are in memory.
     pub(crate) fn points(self) -> Option<&'a Points<'a>> {
         self.source.points()
     }
 
-    /// A run of rows, in `room`.
+    /// Reads a range of rows into `room`.
     pub(crate) fn read(self, rows: Range<usize>, room: &mut Vec<f64>) -> Result<()> {
         let (first, count) = (rows.start, rows.len());
         self.source.read(rows, room)?;
         self.check(room, count, |row| first + row)
     }
 
-    /// All rows, copied where they are elsewhere.
+    /// Returns all rows, copied if they are not in memory.
     pub(crate) fn collect(self) -> Result<Points<'a>> {
         if let Some(points) = self.points() {
             return Ok(points.slice(0..points.n()));
@@ -186,7 +187,7 @@ impl Rows for Raw<'_> {
     }
 }
 
-/// A method that needs all rows at once is given a sample: nobody else asks.
+/// Returns the error for rows that are not in memory. It should not occur: methods that need all rows get a sample.
 pub(crate) fn elsewhere() -> Error {
     Error::Source { why: "not all rows can be in memory at once".into() }
 }

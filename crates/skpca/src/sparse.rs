@@ -1,4 +1,4 @@
-//! Rows of which most cells are zero (CSR), under kernels of inner products and norms: the zeros are never looked at.
+//! Sparse rows (CSR), for kernels that depend on inner products and norms only: zeros cost nothing.
 //!
 //! ```text
 //! x·z_j for all j at once  =  Σ x_k (Zᵀ)_kj over the entries k of x          O(entries · m); Zᵀ sparse if z is
@@ -32,7 +32,8 @@ pub struct SparseRows<'a> {
 }
 
 impl<'a> SparseRows<'a> {
-    /// The entries of row i are those from `starts[i]` to `starts[i + 1]`, in ascending columns, each at most once.
+    /// Creates rows from CSR arrays: the entries of row i are those from `starts[i]` to `starts[i + 1]`, in ascending
+    /// columns, each at most once.
     pub fn new(d: usize, starts: &'a [i64], columns: &'a [i32], values: &'a [f64]) -> Result<SparseRows<'a>> {
         let rows = SparseRows { d, starts, columns, values };
         if starts.len() < 2 || d == 0 {
@@ -60,12 +61,12 @@ impl<'a> SparseRows<'a> {
         Ok(rows)
     }
 
-    /// Number of rows.
+    /// Returns the number of rows.
     pub fn n(&self) -> usize {
         self.starts.len() - 1
     }
 
-    /// Number of columns.
+    /// Returns the number of columns.
     pub fn d(&self) -> usize {
         self.d
     }
@@ -74,12 +75,12 @@ impl<'a> SparseRows<'a> {
         self.starts[row] as usize..self.starts[row + 1] as usize
     }
 
-    /// The entries of a row: their columns and values.
+    /// Returns columns and values of the entries of a row.
     fn entries(&self, row: usize) -> (&'a [i32], &'a [f64]) {
         (&self.columns[self.range(row)], &self.values[self.range(row)])
     }
 
-    /// The mean of all cells, and their variance.
+    /// Returns mean and variance of all cells.
     pub(crate) fn mean_and_variance(&self) -> (f64, f64) {
         let cells = self.n() as f64 * self.d as f64;
         let mean = self.values.iter().sum::<f64>() / cells;
@@ -88,7 +89,7 @@ impl<'a> SparseRows<'a> {
         (mean, (squares + zeros * mean * mean) / cells)
     }
 
-    /// `s_i·s_j` of some rows.
+    /// Returns the inner products `s_i·s_j` of some rows.
     pub(crate) fn gram(&self, rows: &[usize]) -> Mat<f64> {
         let products = |i: &usize| {
             let mut dense = vec![0.0; self.d];
@@ -99,7 +100,7 @@ impl<'a> SparseRows<'a> {
         Mat::from_fn(rows.len(), rows.len(), |i, j| lower[i.max(j)][i.min(j)])
     }
 
-    /// `W S`: combinations of some rows, a row of W each.
+    /// Returns `W S`: linear combinations of some rows, one per row of W.
     pub(crate) fn combinations(&self, rows: &[usize], w: MatRef<f64>) -> Points<'static> {
         let mut out = vec![0.0; w.nrows() * self.d];
         out.par_chunks_mut(self.d).enumerate().for_each(|(i, out)| {
@@ -108,7 +109,7 @@ impl<'a> SparseRows<'a> {
         Points::finite(self.d, out)
     }
 
-    /// Some rows as they would be with their zeros.
+    /// Returns some rows, dense.
     pub(crate) fn dense(&self, rows: &[usize]) -> Points<'static> {
         let mut out = vec![0.0; rows.len() * self.d];
         for (row, out) in rows.iter().zip(out.chunks_exact_mut(self.d)) {
@@ -117,7 +118,7 @@ impl<'a> SparseRows<'a> {
         Points::finite(self.d, out)
     }
 
-    /// `‖x − c‖²`, of which `squared` is `‖c‖²`.
+    /// Returns `‖x − c‖²`, given `squared` = `‖c‖²`.
     pub(crate) fn squared_distance(&self, row: usize, centre: &[f64], squared: f64) -> f64 {
         let (_, values) = self.entries(row);
         let own: f64 = values.iter().map(|v| v * v).sum();
@@ -135,45 +136,45 @@ fn add_entries((columns, values): (&[i32], &[f64]), weight: f64, dense: &mut [f6
     columns.iter().zip(values).for_each(|(column, value)| dense[*column as usize] += weight * value);
 }
 
-/// Points with fewer entries than one cell in so many are kept by their entries.
-const FEW_ENTRIES: usize = 4;
+/// Points are stored sparse if at most one in this many cells is not zero.
+const SPARSE_BELOW: usize = 4;
 
 /// Zᵀ, d × m.
-enum Turned {
-    /// Row after row.
+enum Transposed {
+    /// All values, row after row.
     Dense(Vec<f64>),
-    /// The entries of row k, from `starts[k]` to `starts[k + 1]`: their places in the row, and their values.
+    /// The entries of row k, from `starts[k]` to `starts[k + 1]`: their positions in the row, and their values.
     Sparse { starts: Vec<usize>, places: Vec<u32>, values: Vec<f64> },
 }
 
-impl Turned {
-    fn new(points: &Points) -> Turned {
+impl Transposed {
+    fn new(points: &Points) -> Transposed {
         let (m, d) = (points.n(), points.d());
         let entries = |(j, z): (usize, &'_ [f64])| {
             let entries: Vec<_> = z.iter().enumerate().filter(|(_, v)| **v != 0.0).map(|(k, v)| (k, j, *v)).collect();
             entries
         };
         let count = points.values().iter().filter(|v| **v != 0.0).count();
-        if FEW_ENTRIES * count > m * d {
-            let mut turned = vec![0.0; m * d];
-            points.rows().enumerate().flat_map(entries).for_each(|(k, j, v)| turned[k * m + j] = v);
-            return Turned::Dense(turned);
+        if SPARSE_BELOW * count > m * d {
+            let mut transposed = vec![0.0; m * d];
+            points.rows().enumerate().flat_map(entries).for_each(|(k, j, v)| transposed[k * m + j] = v);
+            return Transposed::Dense(transposed);
         }
         let mut entries: Vec<(usize, usize, f64)> = points.rows().enumerate().flat_map(entries).collect();
         entries.sort_unstable_by_key(|(k, j, _)| (*k, *j));
         let starts = (0..=d).map(|k| entries.partition_point(|(column, _, _)| *column < k)).collect();
         let (places, values) = entries.into_iter().map(|(_, j, v)| (j as u32, v)).unzip();
-        Turned::Sparse { starts, places, values }
+        Transposed::Sparse { starts, places, values }
     }
 
-    /// Adds `weight` times the row k.
+    /// Adds `weight` times row k.
     fn add(&self, k: usize, weight: f64, out: &mut [f64]) {
         match self {
-            Turned::Dense(turned) => {
+            Transposed::Dense(transposed) => {
                 let m = out.len();
-                out.iter_mut().zip(&turned[k * m..(k + 1) * m]).for_each(|(out, z)| *out += weight * z);
+                out.iter_mut().zip(&transposed[k * m..(k + 1) * m]).for_each(|(out, z)| *out += weight * z);
             }
-            Turned::Sparse { starts, places, values } => {
+            Transposed::Sparse { starts, places, values } => {
                 let row = starts[k]..starts[k + 1];
                 places[row.clone()].iter().zip(&values[row]).for_each(|(j, z)| out[*j as usize] += weight * z);
             }
@@ -181,25 +182,25 @@ impl Turned {
     }
 }
 
-/// Points turned for products with sparse rows.
+/// Points transposed for products with sparse rows.
 pub(crate) struct SparseBasis {
     form: Form,
     d: usize,
-    turned: Turned,
-    /// `‖z‖²`, or `1 / ‖z‖` where the kernel is the cosine.
+    transposed: Transposed,
+    /// `‖z‖²`, or `1 / ‖z‖` for the cosine kernel.
     norms: Vec<f64>,
 }
 
 impl SparseBasis {
-    /// Refuses kernels that look at every cell.
+    /// Creates a basis; rejects kernels that need every cell.
     pub(crate) fn new(kernel: &dyn Kernel, points: &Points) -> Result<SparseBasis> {
         check_kernel(kernel)?;
         let form = kernel.form();
         let norms = points.rows().map(|z| norm(form, z)).collect();
-        Ok(SparseBasis { form, d: points.d(), turned: Turned::new(points), norms })
+        Ok(SparseBasis { form, d: points.d(), transposed: Transposed::new(points), norms })
     }
 
-    /// Number of points.
+    /// Returns the number of points.
     pub(crate) fn m(&self) -> usize {
         self.norms.len()
     }
@@ -208,11 +209,11 @@ impl SparseBasis {
         if rows.d == self.d { Ok(()) } else { Err(Error::Width { found: rows.d, expected: self.d }) }
     }
 
-    /// The kernel values of a row with all points, in `out`; returns `k(x, x)`.
+    /// Writes the kernel values of a row with all points to `out`; returns `k(x, x)`.
     pub(crate) fn row(&self, rows: &SparseRows, row: usize, out: &mut [f64]) -> f64 {
         let (columns, values) = rows.entries(row);
         out.fill(0.0);
-        columns.iter().zip(values).for_each(|(column, value)| self.turned.add(*column as usize, *value, out));
+        columns.iter().zip(values).for_each(|(column, value)| self.transposed.add(*column as usize, *value, out));
         let own = norm(self.form, values);
         out.iter_mut().zip(&self.norms).for_each(|(out, z)| *out = value_of(self.form, *out, own, *z));
         match self.form {
@@ -222,22 +223,22 @@ impl SparseBasis {
     }
 }
 
-/// Refuses kernels that look at every cell of a row.
+/// Rejects kernels that need every cell of a row.
 pub(crate) fn check_kernel(kernel: &dyn Kernel) -> Result<()> {
     if Conformal::of(kernel).is_none() && !matches!(kernel.form(), Form::Manhattan { .. } | Form::Pairs) {
         return Ok(());
     }
-    Err(refused(&kernel.spec().name))
+    Err(needs_dense_rows(&kernel.spec().name))
 }
 
-/// What is said of a kernel that looks at every cell.
-pub(crate) fn refused(kernel: &str) -> Error {
+/// Returns the error for a kernel that needs every cell.
+pub(crate) fn needs_dense_rows(kernel: &str) -> Error {
     let expected = "a kernel of inner products and norms on sparse rows (rbf, cosine, linear, polynomial, sigmoid), or \
                     dense rows";
     Error::parameter("kernel", kernel, expected)
 }
 
-/// What a kernel value needs of a row besides the inner product.
+/// Returns the norm of a row in the form that kernel values need besides the inner product.
 fn norm(form: Form, values: &[f64]) -> f64 {
     match form {
         Form::Cosine => inverse_norm(values),
@@ -245,7 +246,7 @@ fn norm(form: Form, values: &[f64]) -> f64 {
     }
 }
 
-/// The kernel value of rows with this inner product, and with these norms.
+/// Returns the kernel value of two rows from their inner product and norms.
 fn value_of(form: Form, product: f64, x: f64, z: f64) -> f64 {
     match form {
         Form::Gaussian { gamma } => (-gamma * (x + z - 2.0 * product).max(0.0)).exp(),
@@ -258,7 +259,7 @@ fn value_of(form: Form, product: f64, x: f64, z: f64) -> f64 {
                 Outer::Tanh => t.tanh(),
             }
         }
-        // `check_kernel` lets none through.
+        // Rejected by `check_kernel`.
         Form::Manhattan { .. } | Form::Pairs => f64::NAN,
     }
 }
@@ -283,7 +284,7 @@ pub(crate) mod tests {
         }
     }
 
-    /// Rows in three groups that share most of their columns, one cell in eight not zero.
+    /// Returns rows in three groups that share most of their columns, with one cell in eight not zero.
     pub(crate) fn made(n: usize, d: usize) -> Made {
         let mut random = Random::new(1, Stream::Tests);
         let cell = |random: &mut Random, i: usize, k: usize| {
@@ -304,7 +305,7 @@ pub(crate) mod tests {
     }
 
     #[test]
-    fn kernel_values_are_those_of_the_definition() {
+    fn kernel_values_equal_the_definition() {
         let made = made(60, 40);
         let rows = made.rows();
         let support = made.dense.slice(0..7).into_owned();
@@ -313,7 +314,7 @@ pub(crate) mod tests {
         for (name, support) in names.iter().flat_map(|name| [(name, &support), (name, &full)]) {
             let kernel = kernel::build(&name.parse().unwrap(), &made.dense, 0).unwrap();
             let basis = SparseBasis::new(kernel.as_ref(), support).unwrap();
-            assert_eq!(matches!(basis.turned, Turned::Dense(_)), std::ptr::eq(support, &full));
+            assert_eq!(matches!(basis.transposed, Transposed::Dense(_)), std::ptr::eq(support, &full));
             let mut out = vec![0.0; 7];
             for i in 0..60 {
                 let (x, own) = (made.dense.row(i), basis.row(&rows, i, &mut out));
@@ -330,7 +331,7 @@ pub(crate) mod tests {
     }
 
     #[test]
-    fn arrays_that_are_no_rows_are_refused() {
+    fn invalid_arrays_are_rejected() {
         let message = |starts: &[i64], columns: &[i32], values: &[f64]| {
             SparseRows::new(3, starts, columns, values).err().map(|error| error.to_string()).unwrap_or_default()
         };

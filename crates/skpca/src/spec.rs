@@ -1,6 +1,6 @@
-//! A name with parameters, spelled the same everywhere: `rbf,gamma=0.5` on a command line and
-//! `{"name": "rbf", "gamma": 0.5}` in JSON. Registries turn it into a kernel or a method, taking the fields
-//! they know; what is left over is refused with the valid names listed.
+//! A name with parameters, with the same spelling everywhere: `rbf,gamma=0.5` on a command line and
+//! `{"name": "rbf", "gamma": 0.5}` in JSON. Registries turn it into a kernel or a method; an unknown field is an error
+//! that lists the valid names.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -11,16 +11,16 @@ use serde_json::Value;
 use crate::error::{Error, Result};
 use crate::parameter::{Domain, Parameter, numbers};
 
-/// What the declarations of an entry promise; the tests of the registries hold every entry to it.
+/// Panic messages for entries that do not match their declarations; the tests of the registries check every entry.
 const AS_DECLARED: &str = "a value as declared";
 const DEFAULT: &str = "a default is declared";
 
-/// Lists of more numbers are written by their length …
-const WRITTEN_OUT: usize = 64;
-/// … and briefly those of more characters.
-const BRIEFLY: usize = 64;
+/// Maximum number of elements of a list that is written out; of longer ones only the length is written.
+const MAX_WRITTEN: usize = 64;
+/// Maximum number of characters of a list that is written out by [`Spec::brief`].
+const MAX_BRIEF: usize = 64;
 
-/// `name` and its fields.
+/// The name of a method or kernel with its parameters.
 ///
 /// ```
 /// let spec: skpca::Spec = "rbf,gamma=0.5".parse()?;
@@ -30,31 +30,31 @@ const BRIEFLY: usize = 64;
 /// ```
 #[derive(Clone, Debug, PartialEq)]
 pub struct Spec {
-    /// Which entry of the registry.
+    /// The name of the registry entry.
     pub name: String,
-    /// Parameters, by name.
+    /// The parameters by name.
     pub fields: BTreeMap<String, Value>,
 }
 
 impl Spec {
-    /// A name without parameters.
+    /// Creates a spec without parameters.
     pub fn new(name: &str) -> Spec {
         Spec { name: name.into(), fields: BTreeMap::new() }
     }
 
-    /// The same with one more parameter.
+    /// Adds a parameter.
     pub fn with(mut self, field: &str, value: impl Into<Value>) -> Spec {
         self.fields.insert(field.into(), value.into());
         self
     }
 
-    /// `{"name": …, field: value, …}`
+    /// Returns `{"name": …, field: value, …}`.
     pub fn to_json(&self) -> Value {
         let name = ("name".to_string(), Value::from(self.name.clone()));
         Value::Object(std::iter::once(name).chain(self.fields.clone()).collect())
     }
 
-    /// Reads the JSON form; a bare string is a name without parameters.
+    /// Parses the JSON form; a bare string is a name without parameters.
     pub fn from_json(value: &Value) -> Result<Spec> {
         let wrong = || Error::parameter("spec", value, "a name or an object with a name");
         if let Value::String(name) = value {
@@ -93,28 +93,28 @@ impl FromStr for Spec {
 }
 
 impl fmt::Display for Spec {
-    /// The command-line spelling.
+    /// Writes the command-line spelling.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        self.written(f, |list| list.len() <= WRITTEN_OUT)
+        self.written(f, |list| list.len() <= MAX_WRITTEN)
     }
 }
 
 impl Spec {
-    /// The command-line spelling, but for long lists, of which the length is enough to know: a learned kernel has some.
+    /// Returns the command-line spelling with long lists, as learned kernels have, replaced by their length.
     pub fn brief(&self) -> String {
         let mut text = String::new();
-        self.written(&mut text, |list| between_colons(list).len() <= BRIEFLY).expect("a string takes any text");
+        self.written(&mut text, |list| between_colons(list).len() <= MAX_BRIEF).expect("a string takes any text");
         text
     }
 
-    /// Name and fields, lists that are not `short` by their length.
+    /// Writes name and fields, and only the length of lists that are not `short`.
     fn written(&self, to: &mut impl fmt::Write, short: impl Fn(&[Value]) -> bool) -> fmt::Result {
         write!(to, "{}", self.name)?;
         for (key, value) in &self.fields {
             match value {
                 Value::String(text) => write!(to, ",{key}={text}")?,
                 Value::Array(list) if short(list) => write!(to, ",{key}={}", between_colons(list))?,
-                // No command line has these: they come from files and JSON.
+                // Such lists come from files and JSON, never from a command line.
                 Value::Array(list) => write!(to, ",{key}=({} numbers)", list.len())?,
                 other => write!(to, ",{key}={other}")?,
             }
@@ -123,17 +123,16 @@ impl Spec {
     }
 }
 
-/// `0.1:0.2`, as command lines spell lists.
+/// Returns the command-line spelling of a list: `0.1:0.2`.
 fn between_colons(list: &[Value]) -> String {
     list.iter().map(Value::to_string).collect::<Vec<_>>().join(":")
 }
 
-/// The fields of a spec on their way into an entry of a registry, read by what the entry declares.
+/// The fields of a spec, read by a registry entry according to its declarations.
 ///
 /// # Panics
 ///
-/// A field that an entry reads and does not declare, or declares otherwise, is a mistake in the program: reading it
-/// panics.
+/// Reading a field that the entry does not declare, or declares with another type, is a bug in the program and panics.
 pub struct Fields {
     left: BTreeMap<String, Value>,
     declared: &'static [Parameter],
@@ -145,12 +144,12 @@ impl Fields {
         Fields { left: spec.fields.clone(), declared, known: Vec::new() }
     }
 
-    /// Reads the fields of another entry from here on.
+    /// Switches to the declarations of another entry.
     pub(crate) fn declare(&mut self, declared: &'static [Parameter]) {
         self.declared = declared;
     }
 
-    /// The value given, or the default.
+    /// Returns the given value, or the default.
     pub fn value(&mut self, name: &str) -> Result<Option<Value>> {
         let declared = self.declared.iter().find(|parameter| parameter.name == name);
         let parameter = declared.unwrap_or_else(|| panic!("{name} is read and not declared"));
@@ -162,7 +161,7 @@ impl Fields {
         }
     }
 
-    /// Whether a field was given; from then on it is known.
+    /// Returns whether a field was given, and marks it as known.
     pub fn is_given(&mut self, name: &'static str) -> bool {
         self.know(name);
         self.left.contains_key(name)
@@ -174,27 +173,27 @@ impl Fields {
         }
     }
 
-    /// A number, if there is one.
+    /// Returns a number if there is one.
     pub fn optional_number(&mut self, name: &str) -> Result<Option<f64>> {
         Ok(self.value(name)?.map(|value| value.as_f64().expect(AS_DECLARED)))
     }
 
-    /// A number with a default.
+    /// Returns a number that has a default.
     pub fn number(&mut self, name: &str) -> Result<f64> {
         Ok(self.optional_number(name)?.expect(DEFAULT))
     }
 
-    /// A whole number, if there is one.
+    /// Returns an integer if there is one.
     pub fn optional_count(&mut self, name: &str) -> Result<Option<usize>> {
         Ok(self.optional_number(name)?.map(|v| v as usize))
     }
 
-    /// A whole number with a default.
+    /// Returns an integer that has a default.
     pub fn count(&mut self, name: &str) -> Result<usize> {
         Ok(self.optional_count(name)?.expect(DEFAULT))
     }
 
-    /// One of the words declared.
+    /// Returns one of the declared words.
     pub fn choice(&mut self, name: &str) -> Result<&'static str> {
         let value = self.value(name)?.expect(DEFAULT);
         let declared = self.declared.iter().find(|parameter| parameter.name == name);
@@ -202,17 +201,17 @@ impl Fields {
         Ok(words.iter().find(|word| value == **word).expect(AS_DECLARED))
     }
 
-    /// true or false.
+    /// Returns a Boolean.
     pub fn boolean(&mut self, name: &str) -> Result<bool> {
         Ok(self.value(name)?.expect(DEFAULT).as_bool().expect(AS_DECLARED))
     }
 
-    /// One number or several, if there are any.
+    /// Returns one or more numbers if there are any.
     pub fn optional_numbers(&mut self, name: &str) -> Result<Option<Vec<f64>>> {
         Ok(self.value(name)?.map(|value| numbers(&value).expect(AS_DECLARED)))
     }
 
-    /// Refuses what nobody took.
+    /// Rejects fields that were not read.
     pub(crate) fn finish(self, what: &'static str) -> Result<()> {
         match self.left.into_keys().next() {
             None => Ok(()),
@@ -233,7 +232,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn wrong_spellings_are_refused() {
+    fn invalid_spellings_are_rejected() {
         for text in ["", ",gamma=1", "gamma=1", "rbf,gamma", "rbf,gamma=1,gamma=2"] {
             assert!(text.parse::<Spec>().is_err(), "{text:?}");
         }

@@ -1,11 +1,12 @@
-//! The 21 kinds of spectra of LAPACK's tester `dchkst`, through everything here that decomposes a matrix.
+//! Runs the 21 kinds of spectra of LAPACK's test program `dchkst` through all our matrix decompositions.
 //!
 //! ```text
 //! cargo test --release -p skpca --lib spectra -- --nocapture        prints the worst ratio of each kind
-//! ratio = error / (n ε · what is rounded) < 30, as in dchkst
+//! ratio = error / (n ε · magnitude of the rounded quantity) < 30, as in dchkst
 //! ```
 //!
-//! Where a matrix must be positive semi-definite, as kernel matrices are, eigenvalues lose their signs.
+//! Where a matrix must be positive semi-definite, as kernel matrices are, the absolute values of the eigenvalues are
+//! used.
 
 use std::sync::Arc;
 
@@ -22,13 +23,13 @@ use crate::skeleton::Skeleton;
 use crate::spec::Spec;
 use crate::spectrum::{Expansion, Span};
 
-/// What dchkst allows.
+/// The largest ratio that dchkst allows.
 const ALLOWED: f64 = 30.0;
-/// A full decomposition, both sides of it, and one that is iterated.
+/// Two sizes with a full decomposition, and one with an iterative solver.
 const SIZES: [usize; 3] = [10, 60, 250];
 const KINDS: usize = 21;
 
-/// How eigenvalues lie; the largest is 1.
+/// The distribution of eigenvalues; the largest is 1.
 #[derive(Clone, Copy, Debug)]
 enum Values {
     Zero,
@@ -42,7 +43,8 @@ enum Values {
     Dominant,
 }
 
-/// A kind of dchkst, by its number: eigenvalues, whether in a random frame, whether all positive, and a factor.
+/// Returns a kind of dchkst by its number: the distribution of eigenvalues, whether the eigenvectors are random,
+/// whether all eigenvalues are positive, and a scale factor.
 fn kind(number: usize, n: usize) -> (Values, bool, bool, f64) {
     use Values::{Arithmetic, Clustered, Dominant, Geometric, One, Random, Zero};
     let over = f64::MAX.sqrt() * f64::EPSILON / n as f64;
@@ -76,7 +78,7 @@ fn frame(n: usize, random: &mut Random) -> Mat<f64> {
     orthonormal(Mat::from_fn(n, n, |_, _| random.normal()), None)
 }
 
-/// Eigenvalues, signed as the kind says; none where it is made of entries.
+/// Returns the eigenvalues of a kind, with signs; `None` if the kind is defined by its entries.
 fn eigenvalues(number: usize, n: usize) -> Option<Vec<f64>> {
     let (values, _, positive, scale) = kind(number, n);
     let last = (n - 1) as f64;
@@ -92,7 +94,7 @@ fn eigenvalues(number: usize, n: usize) -> Option<Vec<f64>> {
     (0..n).map(|i| Some(value(i)? * sign(i))).collect()
 }
 
-/// The symmetric matrix of a kind.
+/// Returns the symmetric matrix of a kind.
 fn matrix(number: usize, n: usize) -> Mat<f64> {
     let mut random = Random::new(number as u64, Stream::Tests);
     let (values, turned, _, scale) = kind(number, n);
@@ -119,8 +121,8 @@ fn turn(u: &Mat<f64>, values: &[f64]) -> Mat<f64> {
     dense::product(scaled.as_ref(), u.transpose())
 }
 
-/// Rows whose inner products are the matrix of this kind, with eigenvalues that have lost their signs; of those made
-/// of entries, these are the rows.
+/// Returns rows whose inner products are the matrix of this kind with absolute eigenvalues; kinds defined by their
+/// entries are the rows themselves.
 fn rows(number: usize, n: usize) -> Points<'static> {
     let mut random = Random::new(number as u64, Stream::Tests);
     let (_, turned, _, scale) = kind(number, n);
@@ -137,19 +139,19 @@ fn rows(number: usize, n: usize) -> Points<'static> {
     Points::new(n, x.row_iter().flat_map(|row| row.iter().copied().collect::<Vec<_>>()).collect::<Vec<_>>()).unwrap()
 }
 
-/// The largest; what is no number is larger than all others.
+/// Returns the largest value; NaN counts as larger than all numbers.
 fn largest(values: impl Iterator<Item = f64>) -> f64 {
     values.fold(0.0, |most, value| if value > most || value.is_nan() { value } else { most })
 }
 
-/// The largest sum of a column's absolute values.
+/// Returns the 1-norm: the largest sum of a column's absolute values.
 fn norm(a: &Mat<f64>) -> f64 {
     largest(a.col_iter().map(|column| column.iter().map(|v| v.abs()).sum()))
 }
 
-/// Error in units of n ε times what is rounded; 0 where there is neither.
+/// Returns the error in units of n ε times the magnitude of the rounded quantity; 0 if both are 0.
 fn ratio(error: f64, n: usize, rounded: f64) -> f64 {
-    // What is no number is above all that is allowed.
+    // NaN counts as above the limit.
     if error == 0.0 { 0.0 } else { error / (n as f64 * f64::EPSILON * rounded) }
 }
 
@@ -165,7 +167,7 @@ fn all_pairs(a: &Mat<f64>) -> [f64; 2] {
     [ratio(norm(&(a - turn(&u, &values))), n, norm(a)), ratio(skew(u.as_ref()), n, 1.0)]
 }
 
-/// The leading pairs: those of small matrices to rounding, those that are iterated to the tolerance.
+/// Leading pairs: accurate to rounding for small matrices, to the tolerance if they are computed iteratively.
 fn leading_pairs(a: &Mat<f64>) -> [f64; 2] {
     let n = a.nrows();
     let Some(pairs) = top(a, 6, Accuracy::default(), 0, &()).ok().filter(|pairs| pairs.converged) else {
@@ -174,7 +176,7 @@ fn leading_pairs(a: &Mat<f64>) -> [f64; 2] {
     let u = &pairs.vectors;
     let uv = Mat::from_fn(n, u.ncols(), |i, j| u[(i, j)] * pairs.values[j]);
     let error = norm(&(dense::product(a.as_ref(), u.as_ref()) - uv));
-    // One norm of n numbers of the two-norm that the iteration knows.
+    // The iteration controls the 2-norm; the 1-norm is at most √n times that.
     let tolerance = (n as f64).sqrt() * Accuracy::default().tolerance / (n as f64 * f64::EPSILON);
     let allowed = if pairs.rounds > 1 { tolerance.max(1.0) } else { 1.0 };
     [ratio(error, n, norm(a)) / allowed, ratio(skew(u.as_ref()), n, 1.0)]
@@ -184,7 +186,7 @@ fn linear() -> Arc<dyn Kernel> {
     kernel::build(&Spec::new("linear"), &Points::new(1, vec![0.0, 1.0]).unwrap(), 0).unwrap()
 }
 
-/// Cholesky with the dependent points dropped: `K = L Lᵀ` of those kept, and nothing left of the others.
+/// Cholesky with dependent points dropped: `K = L Lᵀ` for those kept, and a zero residual for the others.
 fn cholesky(z: &Points<'static>) -> [f64; 2] {
     let n = z.n();
     let Ok(skeleton) = Skeleton::new(&linear(), z, &()) else { return without_variance(z) };
@@ -195,16 +197,16 @@ fn cholesky(z: &Points<'static>) -> [f64; 2] {
     let mut across = Mat::from_fn(kept.len(), n, |i, j| k[(kept[i], j)]);
     dense::solve_lower(l.as_ref(), across.as_mut());
     let left = largest((0..n).map(|j| k[(j, j)] - across.col(j).squared_norm_l2()));
-    // The factor ends where what is left is rounding of the trace.
+    // The factor ends where the residual is rounding error of the trace.
     [factored, ratio(left, n, dense::trace(&k))]
 }
 
-/// Points may be refused only if they are all zero.
+/// Points may be rejected only if they are all zero.
 fn without_variance(z: &Points<'static>) -> [f64; 2] {
     if z.values().iter().all(|v| *v == 0.0) { [0.0; 2] } else { [f64::NAN; 2] }
 }
 
-/// `AᵀKA = I`, in units of what is summed to get it; and the variances, which are those of the features.
+/// `AᵀKA = I`, in units of the magnitudes summed.
 fn orthonormal_components(z: &Points<'static>, expansion: &Expansion) -> f64 {
     let kept = z.select(&expansion.kept);
     let k = gram(&linear(), &kept);
@@ -219,18 +221,18 @@ fn orthonormal_components(z: &Points<'static>, expansion: &Expansion) -> f64 {
     ratio(error, z.n(), longest * longest)
 }
 
-/// Ritz pairs over points of a spectrum: orthonormal, and what they capture is at most all.
+/// Ritz pairs over points of a spectrum: orthonormal components, and captured variance equal to the exact one.
 fn ritz(z: &Points<'static>) -> [f64; 2] {
     let span = |center| Span::new(&linear(), z, z, center, &());
     let Ok(Ok(expansion)) = span(false).map(|span| span.best(6, &())) else { return without_variance(z) };
     let exact = dense::eigen(gram(&linear(), z).as_ref()).unwrap().0;
     let best: f64 = exact.iter().take(expansion.values.len()).sum();
     let captured = ratio((expansion.captured - best).abs(), z.n(), dense::trace(&gram(&linear(), z)));
-    // Components are found to the tolerance of the eigensolver.
+    // Components are accurate to the tolerance of the eigensolver.
     [orthonormal_components(z, &expansion), captured * f64::EPSILON / Accuracy::default().tolerance]
 }
 
-/// E that makes columns orthonormal, of unit columns as components have them.
+/// The frame E that makes unit columns orthonormal.
 fn framed(z: &Points<'static>) -> f64 {
     let n = z.n();
     let columns: Vec<Vec<f64>> = (0..n)
@@ -251,7 +253,7 @@ fn framed(z: &Points<'static>) -> f64 {
 
 /// `K(X, Z) A` in 64 and in 32 bits, against the definition.
 ///
-/// Numbers of 32 bits end where the scaled kinds begin; models keep to 64 there.
+/// The scaled kinds are out of range for 32 bits; models use 64 bits for them.
 fn products(z: &Points<'static>, single: bool) -> [f64; 2] {
     let n = z.n();
     let basis = Basis::new(linear(), z.clone());
@@ -280,7 +282,7 @@ fn products(z: &Points<'static>, single: bool) -> [f64; 2] {
 }
 
 #[test]
-#[allow(clippy::print_stdout)] // it is what the command at the head is for
+#[allow(clippy::print_stdout)] // printed by the command at the head of this file
 fn spectra_leave_ratios_below_thirty() {
     let names =
         ["A-UΛU'", "U'U-I", "Au-λu", "u'u-I", "K-LL'", "dropped", "a'Ka-I", "captured", "frame", "K·A 64", "K·A 32"];

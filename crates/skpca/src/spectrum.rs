@@ -19,43 +19,44 @@ use crate::sums::Sums;
 use crate::table_moments::TableMoments;
 use crate::watch::{Watch, check};
 
-/// Fewer rows will do for 32 bits where spans are only compared with each other.
+/// Number of rows from which 32 bits are used if spans are only compared with each other.
 const ROUGH: usize = 1000;
-/// A component shorter than this share of its terms is rounding.
+/// A component shorter than this share of its terms is rounding error.
 const EMPTY: f64 = 1e-12;
-/// Components are orthonormal to this …
+/// Accuracy to which components are orthonormal.
 const ORTHONORMAL: f64 = 1e-8;
-/// … and kernel values to about this. What both say of `Σ a_i² k(z_i, z_i)` is in [`resolved`].
+/// Relative accuracy of kernel values. [`resolved`] states what both imply for `Σ a_i² k(z_i, z_i)`.
 const KERNEL_ROUNDING: f64 = 8.0 * f64::EPSILON;
-/// A point is apart from others if this share of its squared length is outside their span.
+/// A point is well separated if at least this share of its squared length is outside the span of the others.
 const APART: f64 = KERNEL_ROUNDING / ORTHONORMAL;
-/// A residual trace this far below zero (as a share of the trace) is not rounding: the kernel is not positive
+/// A residual trace this far below zero (as a share of the trace) is not rounding error: the kernel is not positive
 /// semi-definite.
 const NEGATIVE: f64 = 1e-7;
 
-/// Everything a model needs to know of components in the span of a support.
+/// Components in the span of a support, with everything a model needs to know about them.
 pub(crate) struct Expansion {
-    /// Rows of the support that are independent; the rest of the fields are over these.
+    /// Positions of the independent points in the support; the other fields are over these.
     pub kept: Vec<usize>,
     /// m × q, of unit norm: `bᵀ K_zz b = 1`.
     pub coefficients: Mat<f64>,
-    /// q × q′, such that `coefficients · frame` are orthonormal; absent where the components themselves are.
+    /// q × q′, such that `coefficients · frame` are orthonormal; absent if the components themselves are.
     pub frame: Option<Mat<f64>>,
-    /// Variance sums along the components.
+    /// Variance along each component, summed over rows.
     pub values: Vec<f64>,
-    /// Variance sum in the span of the components.
+    /// Variance in the span of the components, summed over rows.
     pub captured: f64,
     /// `μ_i = (1/n) Σ_j k(z_i, x_j)`; zero if not centred.
     pub mu: Vec<f64>,
-    /// `β = K_zz⁻¹ μ`: the mean, projected on the support.
+    /// `β = K_zz⁻¹ μ`: the mean, projected onto the span of the support.
     pub beta: Vec<f64>,
-    /// `Σ_j k(x_j, x_j) − ‖P φ(x_j)‖²` over all rows: what the span of the support does not hold.
+    /// `Σ_j k(x_j, x_j) − ‖P φ(x_j)‖²` over all rows: the variance outside the span of the support.
     pub residual_trace: f64,
     /// `Σ_j k(x_j, x_j)`
     pub trace: f64,
 }
 
-/// What the best `q` components in the span of `skeleton` capture of some rows, to a few digits: enough to choose.
+/// Returns the variance of some rows captured by the best `q` components in the span of `skeleton`, to a few digits,
+/// which are enough for comparisons.
 pub(crate) fn roughly_captured(
     skeleton: &Skeleton,
     rows: &dyn Rows,
@@ -69,12 +70,12 @@ pub(crate) fn roughly_captured(
 }
 
 impl Skeleton {
-    /// The span over all rows; where there are `single` of them, 32 bits may do for the sum.
+    /// Computes the span over all rows; with at least `single` rows, sums may be computed in 32 bits.
     pub(crate) fn span(&self, rows: &dyn Rows, center: bool, single: usize, watch: &dyn Watch) -> Result<Span> {
         self.span_of(&self.sums(Weighted::of(rows), single, watch)?, center, watch)
     }
 
-    /// The span over the rows of which the sums are known.
+    /// Computes the span over rows with known sums.
     pub(crate) fn span_of(&self, sums: &Sums, center: bool, watch: &dyn Watch) -> Result<Span> {
         let (l, n) = (self.l.as_ref(), sums.weight);
         let mut c = sums.squares.clone();
@@ -91,7 +92,7 @@ impl Skeleton {
         let residual_trace = sums.trace - dense::trace(&c) - n * mean.squared_norm_l2();
         let rounding = NEGATIVE.max(10.0 * f64::EPSILON * self.condition);
         if residual_trace < -rounding * sums.trace && !self.kernel().positive_semidefinite() {
-            // No projection is longer than what is projected.
+            // A projection is never longer than the vector itself.
             return Err(Error::NotPositive { kernel: self.kernel().spec().name, value: residual_trace });
         }
         if !center {
@@ -101,7 +102,7 @@ impl Skeleton {
         Ok(self.spanned(c, mean, residual_trace, (sums.trace, n)))
     }
 
-    /// The span over the rows of a table with these moments, where the kernel is linear.
+    /// Computes the span over the rows of a table with these moments, for the linear kernel.
     pub(crate) fn linear_span(&self, moments: &TableMoments) -> Span {
         let axes = self.axes();
         let c = dense::product(axes.as_ref(), dense::product(moments.scatter.as_ref(), axes.transpose()).as_ref());
@@ -112,7 +113,7 @@ impl Skeleton {
         self.spanned(c, mean, moments.trace - held, (moments.trace, n))
     }
 
-    /// The span with scatter `c` and `mean` in its coordinates.
+    /// Creates the span with scatter `c` and `mean` in its coordinates.
     fn spanned(&self, mut c: Mat<f64>, mean: Mat<f64>, residual_trace: f64, (trace, weight): (f64, f64)) -> Span {
         dense::mirror(&mut c);
         let (kept, l, units) = (self.kept.clone(), self.l.clone(), self.units.clone());
@@ -122,10 +123,10 @@ impl Skeleton {
 
 /// The span of a support, in coordinates `y = Lᵀ a` that are orthonormal in feature space (`K_zz = L Lᵀ`).
 pub(crate) struct Span {
-    /// Independent rows of the support.
+    /// Positions of the independent points in the support.
     kept: Vec<usize>,
     l: Mat<f64>,
-    /// Those of the [`Skeleton`].
+    /// As in [`Skeleton`].
     units: Vec<f64>,
     /// `L⁻¹ C L⁻ᵀ`
     c: Mat<f64>,
@@ -133,7 +134,7 @@ pub(crate) struct Span {
     mean: Mat<f64>,
     residual_trace: f64,
     trace: f64,
-    /// What the rows that were summed weigh.
+    /// Sum of the weights of the rows.
     weight: f64,
 }
 
@@ -148,7 +149,7 @@ impl Span {
         Skeleton::new(kernel, support, watch)?.span(rows, center, SINGLE_ROWS, watch)
     }
 
-    /// The best `q` components.
+    /// Returns the best `q` components.
     pub(crate) fn best(self, q: usize, watch: &dyn Watch) -> Result<Expansion> {
         let pairs = top(&self.c, q, Accuracy { trace: self.trace, ..Accuracy::default() }, 0, watch)?;
         let mut coefficients = pairs.vectors;
@@ -164,8 +165,8 @@ impl Span {
         Ok(self.expansion(dense::columns(&coefficients, &resolved), None, values, captured))
     }
 
-    /// Given components, `coefficients` over all points of the support (`k`: their kernel matrix), scaled to unit norm
-    /// and otherwise as they are; where dependent points were dropped, expressed by the others.
+    /// Returns given components, `coefficients` over all points of the support with kernel matrix `k`, scaled to unit
+    /// norm. If dependent points were dropped, the components are expressed by the others.
     pub(crate) fn given(self, coefficients: MatRef<f64>, k: impl FnOnce() -> Mat<f64>) -> Result<Expansion> {
         let (m, q) = (self.kept.len(), coefficients.ncols());
         let (mut a, mut y);
@@ -183,36 +184,37 @@ impl Span {
         self.components(a, y)
     }
 
-    /// Independent points of the support.
+    /// Returns the positions of the independent points in the support.
     pub(crate) fn kept(&self) -> &[usize] {
         &self.kept
     }
 
-    /// What the span does not hold of the rows.
+    /// Returns the variance of the rows outside the span.
     pub(crate) fn residual_trace(&self) -> f64 {
         self.residual_trace
     }
 
-    /// `L⁻¹ C L⁻ᵀ`: the scatter of the rows.
+    /// Returns `L⁻¹ C L⁻ᵀ`, the scatter of the rows.
     pub(crate) fn scatter(&self) -> &Mat<f64> {
         &self.c
     }
 
-    /// Coordinates of vectors known by their products `k` with the points kept, from the mean (zero if not centred).
+    /// Returns the coordinates, relative to the mean if centred, of vectors given by their products `k` with the kept
+    /// points.
     pub(crate) fn coordinates(&self, mut k: Mat<f64>) -> Mat<f64> {
         dense::solve_lower(self.l.as_ref(), k.as_mut());
         Mat::from_fn(k.nrows(), k.ncols(), |i, j| k[(i, j)] - self.mean[(i, 0)])
     }
 
-    /// The components with these coordinates, scaled to unit norm.
+    /// Returns the components with these coordinates, scaled to unit norm.
     pub(crate) fn along(self, y: Mat<f64>) -> Result<Expansion> {
         let mut a = y.clone();
         dense::solve_lower_transposed(self.l.as_ref(), a.as_mut());
         self.components(a, y)
     }
 
-    /// Components with coefficients `a` and coordinates `y`. Those without length, or with one that is rounding of what
-    /// cancels in them, have no direction and are left out.
+    /// Returns components with coefficients `a` and coordinates `y`. Those whose length is zero, or only the rounding
+    /// error of terms that cancel, have no direction and are left out.
     fn components(self, a: Mat<f64>, y: Mat<f64>) -> Result<Expansion> {
         let terms = |j: usize| a.col(j).iter().zip(&self.units).map(|(a, unit)| a.abs() * unit.sqrt()).sum::<f64>();
         let norms: Vec<f64> = y.col_iter().map(|y| y.norm_l2()).collect();
@@ -239,8 +241,8 @@ impl Span {
         Ok(self.expansion(a, Some(frame), values, captured))
     }
 
-    /// The span of those points that are well apart, and the matrix that takes coordinates of this span to those of
-    /// that one. Nothing where all of them are.
+    /// Returns the span of the well-separated points, and the matrix that maps coordinates of this span to coordinates
+    /// of that one; `None` if all points are well separated.
     fn apart(&self) -> Option<(Span, Mat<f64>)> {
         let (apart, q) = dense::independent_rows(self.l.as_ref(), APART);
         if apart.len() == self.kept.len() {
@@ -288,14 +290,15 @@ impl Span {
     }
 }
 
-/// The components, of unit norm with coefficients `a`, whose norm is more than rounding. Kernel values are known to
-/// some `ε k`, and products of components therefore to `ε Σ a_i² k(z_i, z_i)`: where points nearly depend on each
-/// other, large coefficients cancel. `units` are the `k(z_i, z_i)`, or more.
+/// Returns the components, of unit norm with coefficients `a`, whose norm is not dominated by rounding errors. Kernel
+/// values are accurate to about `ε k`, and products of components therefore to `ε Σ a_i² k(z_i, z_i)`, which is large
+/// if points are nearly linearly dependent and large coefficients cancel. `units` are the `k(z_i, z_i)`, or larger.
 pub(crate) fn resolved(a: MatRef<f64>, units: &[f64]) -> Vec<usize> {
     let terms = |j: usize| a.col(j).iter().zip(units).map(|(a, unit)| a * a * unit).sum::<f64>();
     (0..a.ncols()).filter(|&j| KERNEL_ROUNDING * terms(j) <= ORTHONORMAL).collect()
 }
-/// `C − n m mᵀ` in place.
+
+/// Computes `C − n m mᵀ` in place.
 fn subtract_outer(c: &mut Mat<f64>, n: f64, m: &Mat<f64>) {
     for j in 0..m.nrows() {
         (0..m.nrows()).for_each(|i| c[(i, j)] -= n * m[(i, 0)] * m[(j, 0)]);
@@ -321,7 +324,7 @@ mod tests {
         assert_eq!(Span::new(&kernel, &points, &support, true, &Impatient).err(), Some(Error::Interrupted));
     }
 
-    /// How far the components are from orthonormal, by kernel values in their definition.
+    /// Returns how far the components are from orthonormal, using kernel values by their definition.
     fn skew(kernel: &Arc<dyn Kernel>, support: &Points<'static>, expansion: &Expansion) -> f64 {
         let kept = support.select(&expansion.kept);
         let k = Mat::from_fn(kept.n(), kept.n(), |i, j| kernel.eval(kept.row(i), kept.row(j)));
@@ -334,8 +337,8 @@ mod tests {
     }
 
     #[test]
-    fn components_that_are_rounding_are_left_out_and_the_others_stay() {
-        // Pairs of points so near each other that a component along their difference has no length to eight digits.
+    fn components_that_are_rounding_errors_are_left_out_and_the_others_stay() {
+        // Pairs of points so close that the length of a component along their difference is not known to eight digits.
         let points = toys::parabola(1);
         for distance in [1e-3, 1e-4, 1e-5, 1e-6] {
             let near = |i: usize| points.row(i).iter().map(move |v| v + distance).collect::<Vec<f64>>();
@@ -378,8 +381,8 @@ mod tests {
             };
             let (single, double) = (on(1), span(usize::MAX));
             assert_eq!(single.c, on(3).c);
-            assert!(single.c != double.c, "32 bits were not taken");
-            // Inverting K_zz makes that much more of what 32 bits lose.
+            assert!(single.c != double.c, "32 bits were not used");
+            // Inverting K_zz amplifies the rounding errors of 32 bits by its condition number.
             let lost = (single.residual_trace - double.residual_trace).abs() / double.trace;
             assert!(lost < 5e-11 * skeleton.condition, "{lost} {}", skeleton.condition);
             let (single, double) = (single.best(5, &()).unwrap(), double.best(5, &()).unwrap());

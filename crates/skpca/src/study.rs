@@ -1,4 +1,4 @@
-//! One table under one kernel: what every fit of it needs, made once.
+//! Many fits of one table under one kernel, which share everything they have in common.
 
 use std::time::Duration;
 
@@ -14,7 +14,7 @@ use crate::spec::Spec;
 use crate::watch::Watch;
 
 /// Fits of many methods and sizes to one table, which share the scaled rows, the kernel, its factor and the reference
-/// for the fidelity. Each gives the same bits as [`Fit::run`].
+/// for the fidelity. Each gives bit for bit the model of [`Fit::run`].
 ///
 /// ```
 /// use skpca::{Fit, Spec, Study, Target, toys};
@@ -36,7 +36,8 @@ pub struct Study<'a> {
 }
 
 impl<'a> Study<'a> {
-    /// A study of `points`. Of `fit` all but method and target counts; `clock` tells the time since any fixed moment.
+    /// Creates a study of `points`. Method and target of `fit` are ignored; `clock` returns the time since any fixed
+    /// moment.
     pub fn new(
         fit: &Fit,
         points: &'a Points,
@@ -50,7 +51,7 @@ impl<'a> Study<'a> {
         Ok(Study { fit, table, shared: Shared::new(clock) })
     }
 
-    /// The model of one method and target, and the time that its fit would have taken alone.
+    /// Fits one method and target. Returns the model and the time that this fit would have taken on its own.
     pub fn fit(&self, method: &Spec, target: Option<Target>, watch: &dyn Watch) -> Result<(Model, Duration)> {
         let fit = Fit { method: method.clone(), target, ..self.fit.clone() };
         let plan = Plan::new(&fit)?;

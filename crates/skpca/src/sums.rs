@@ -1,4 +1,4 @@
-//! Sums over rows of vectors y, of which mean and scatter are made: a value that can be added.
+//! Sums over rows of vectors y, from which mean and scatter follow; sums over different rows can be added.
 //!
 //! ```text
 //! Σ w,  s = Σ w y,  S = Σ w y yᵀ,  t = Σ w k(x, x)            y′ = A y + b:  s′ = A s + b Σ w,  S′ = A S Aᵀ + A s bᵀ + b s′ᵀ
@@ -9,10 +9,10 @@ use faer::{Mat, MatRef};
 use crate::dense;
 use crate::error::Result;
 
-/// Row numbers that a 64-bit float tells apart: more rows cannot be counted.
+/// Largest number of rows: a 64-bit float represents all integers up to it.
 pub(crate) const MOST_ROWS: usize = 1 << 53;
 
-/// What is known of some rows.
+/// Sums over some rows.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct Sums {
     /// Number of rows.
@@ -28,12 +28,12 @@ pub(crate) struct Sums {
 }
 
 impl Sums {
-    /// Those over no rows, of vectors of m numbers.
+    /// Returns the sums over no rows, for vectors of m numbers.
     pub(crate) fn none(m: usize) -> Sums {
         Sums { rows: 0, weight: 0.0, sums: vec![0.0; m], squares: Mat::zeros(m, m), trace: 0.0 }
     }
 
-    /// Adds `factor` times those over other rows; −1 takes them away.
+    /// Adds `factor` times the sums over other rows; −1 removes these rows.
     pub(crate) fn add(&mut self, other: &Sums, factor: f64) {
         self.rows = if factor < 0.0 {
             self.rows.saturating_sub(other.rows)
@@ -48,7 +48,7 @@ impl Sums {
         });
     }
 
-    /// Every weight times `factor`.
+    /// Multiplies every weight by `factor`.
     pub(crate) fn scale(&mut self, factor: f64) {
         self.weight *= factor;
         self.trace *= factor;
@@ -56,7 +56,7 @@ impl Sums {
         self.squares.col_iter_mut().for_each(|column| column.iter_mut().for_each(|s| *s *= factor));
     }
 
-    /// Adds `factor` times what one is more than another, over the same rows.
+    /// Adds `factor` times the difference of two sums over the same rows; the number of rows stays.
     pub(crate) fn add_difference(&mut self, more: &Sums, less: &Sums, factor: f64) {
         let rows = self.rows;
         self.add(more, factor);
@@ -64,8 +64,8 @@ impl Sums {
         self.rows = rows;
     }
 
-    /// Takes `Σ w (y − ȳ)(y − ȳ)ᵀ` to the nearest positive semi-definite matrix in the coordinates `L⁻¹ y`, or in those
-    /// of y.
+    /// Replaces `Σ w (y − ȳ)(y − ȳ)ᵀ` by the nearest positive semi-definite matrix, in the coordinates `L⁻¹ y` or in
+    /// those of y.
     pub(crate) fn make_scatter_positive(&mut self, l: Option<MatRef<f64>>) -> Result<()> {
         let m = self.sums.len();
         let outer = |i: usize, j: usize| self.sums[i] * self.sums[j] / self.weight;
@@ -85,7 +85,7 @@ impl Sums {
         Ok(())
     }
 
-    /// Those of `A y + b`.
+    /// Returns the sums of `A y + b`.
     pub(crate) fn mapped(&self, a: MatRef<f64>, b: &[f64]) -> Sums {
         let sums = dense::product(a, MatRef::from_column_major_slice(&self.sums, self.sums.len(), 1));
         let squares = dense::product(a, dense::product(self.squares.as_ref(), a.transpose()).as_ref());

@@ -1,5 +1,5 @@
-//! Mean and scatter of the rows of a table. With the linear kernel `φ(x) = x`, and PCA needs nothing else of the rows:
-//! no factor, no kernel values, nothing of n × d.
+//! Mean and scatter of the rows of a table. With the linear kernel `φ(x) = x`, and PCA needs nothing else: no factor,
+//! no kernel values, no n × d matrix.
 //!
 //! ```text
 //! x̄ = (1/n) Σ x_i,      T = Σ (x_i − x̄)(x_i − x̄)ᵀ      d × d, one pass
@@ -20,10 +20,10 @@ use crate::points::Points;
 use crate::rows::{Errand, Pass, Rows, fold};
 use crate::watch::Watch;
 
-/// Rows, evenly spaced, whose mean is near that of all.
+/// Number of evenly spaced rows whose mean approximates that of all rows.
 const NEAR: usize = 480;
 
-/// What the linear kernel knows of a table.
+/// Mean and scatter of a table.
 pub(crate) struct TableMoments {
     /// `x̄`; zero if not centred.
     pub mean: Vec<f64>,
@@ -33,12 +33,13 @@ pub(crate) struct TableMoments {
     pub trace: f64,
     /// Number of rows.
     pub n: usize,
-    /// What they weigh.
+    /// Sum of their weights.
     pub weight: f64,
 }
 
 impl TableMoments {
-    /// Of all rows; `kernel`, which is linear, refuses numbers whose squares overflow or vanish.
+    /// Computes the moments of all rows; values whose squares overflow or vanish are an error of `kernel`, which is
+    /// linear.
     pub(crate) fn new(
         kernel: &Arc<dyn Kernel>,
         rows: &dyn Rows,
@@ -46,8 +47,8 @@ impl TableMoments {
         watch: &dyn Watch,
     ) -> Result<TableMoments> {
         let (n, weight, d) = (rows.n(), rows.weight(), rows.d());
-        // Sums of squares are taken near the mean: where it is far from zero, they would lose the digits of what
-        // varies.
+        // Sums of squares are taken about a point near the mean: if that is far from zero, they would lose the digits
+        // in which rows differ.
         let origin = if center { near_mean(rows)? } else { vec![0.0; d] };
         let about = About { origin: origin.clone(), weights: rows.weights() };
         let sum = fold(rows, &about, (watch, "scatter"))?;
@@ -63,14 +64,14 @@ impl TableMoments {
         Ok(TableMoments { mean, scatter, trace, n, weight })
     }
 
-    /// `‖x_i − x̄‖²` of each row of the table.
+    /// Computes `‖x_i − x̄‖²` for each row of the table.
     pub(crate) fn distances(&self, points: &Points) -> Vec<f64> {
         let squares = |rows| points.slice(rows).rows().map(|x| squared_distance(x, &self.mean)).collect::<Vec<f64>>();
         blocks::map(points.n(), squares).concat()
     }
 
-    /// `Σ (x_i − x̄)(x_i − x̄)ᵀ` over some rows of the table, increasing. Where they are most, the others are
-    /// subtracted from all: to rounding of all.
+    /// Computes `Σ (x_i − x̄)(x_i − x̄)ᵀ` over some rows of the table, in increasing order. If they are the majority,
+    /// the others are subtracted from the total, and rounding errors are relative to the total.
     pub(crate) fn scatter_of(&self, points: &Points, rows: &[usize], watch: &dyn Watch) -> Result<Mat<f64>> {
         if 2 * rows.len() <= self.n {
             return scatter_about(points, rows, &self.mean, watch);
@@ -81,7 +82,7 @@ impl TableMoments {
     }
 }
 
-/// `Σ (x_i − origin)(x_i − origin)ᵀ` over some rows.
+/// Computes `Σ (x_i − origin)(x_i − origin)ᵀ` over some rows.
 pub(crate) fn scatter_about(points: &Points, rows: &[usize], origin: &[f64], watch: &dyn Watch) -> Result<Mat<f64>> {
     let add = |sum: &mut Sum, part: Range<usize>| {
         sum.add(rows[part].iter().map(|&i| points.row(i)), origin, None);
@@ -91,13 +92,13 @@ pub(crate) fn scatter_about(points: &Points, rows: &[usize], origin: &[f64], wat
     Ok(sum.into_parts().0)
 }
 
-/// A growing scatter and the sum of its rows. Tables have fewer columns than supports have points: products without the
-/// padding of the kernel's tiles take two thirds of their time.
+/// An accumulator of the scatter and the sum of rows. Tables have fewer columns than supports have points: products
+/// without the padding of kernel tiles take two thirds of the time.
 struct Sum {
-    /// The lower triangle.
+    /// The lower triangle of the scatter.
     scatter: Mat<f64>,
     sums: Vec<f64>,
-    /// The rows that are being added, less the origin.
+    /// The rows being added, less the origin.
     block: Vec<f64>,
 }
 
@@ -130,16 +131,17 @@ impl Sum {
     }
 }
 
-/// `Σ w_i (x_i − origin)(x_i − origin)ᵀ` over all rows. Weights are of rows in memory: they never travel.
+/// The pass that computes `Σ w_i (x_i − origin)(x_i − origin)ᵀ` over all rows. Weights exist only for rows in memory,
+/// so that parcels do not include them.
 struct About<'a> {
     origin: Vec<f64>,
     weights: Option<&'a [f64]>,
 }
 
-/// What the pass is called where it travels.
+/// Name of the pass in parcels.
 pub(crate) const ABOUT: &str = "scatter";
 
-/// The scatter about a point, on another machine.
+/// Recreates the pass on another machine.
 pub(crate) fn about(parcel: Parcel) -> Result<Box<dyn Errand>> {
     Ok(Box::new(About { origin: parcel.numbers, weights: None }))
 }
@@ -179,7 +181,7 @@ fn near_mean(rows: &dyn Rows) -> Result<Vec<f64>> {
     Ok(rows.gather(&(0..rows.n()).step_by(step).collect::<Vec<_>>())?.mean())
 }
 
-/// `‖x − z‖²` in lanes that the compiler can keep in vectors.
+/// Computes `‖x − z‖²` in lanes that the compiler can vectorise.
 fn squared_distance(x: &[f64], z: &[f64]) -> f64 {
     const LANES: usize = 8;
     let (x, rest_x) = x.as_chunks::<LANES>();
@@ -237,7 +239,7 @@ mod tests {
     }
 
     #[test]
-    fn what_cannot_be_squared_is_refused_as_by_any_kernel() {
+    fn values_that_cannot_be_squared_give_the_same_error_as_other_kernels() {
         for value in [1e200, 1e75, 1e-75] {
             let points = Points::new(1, vec![value, -value, 0.0]).unwrap();
             let expected = crate::kernel_matrix::diagonal(&linear(), &points).err();
@@ -249,7 +251,7 @@ mod tests {
     }
 
     #[test]
-    fn a_pass_can_be_ended() {
+    fn a_pass_can_be_interrupted() {
         assert_eq!(TableMoments::new(&linear(), &far(100, 2), true, &Impatient).err(), Some(Error::Interrupted));
     }
 }

@@ -1,4 +1,4 @@
-//! A table to fit, and what is known of it.
+//! A training table with its labels, weights and column names.
 
 use crate::error::Result;
 use crate::fit::Fit;
@@ -8,7 +8,7 @@ use crate::plan::Data;
 use crate::points::Points;
 use crate::watch::Watch;
 
-/// A table to fit, and what is known of it: nothing but the rows where they stand alone.
+/// A training table with optional labels, weights, column names and progress callback.
 ///
 /// ```
 /// use skpca::{Fit, Training, toys};
@@ -24,19 +24,18 @@ use crate::watch::Watch;
 pub struct Training<'a> {
     /// The rows.
     pub points: &'a Points<'a>,
-    /// Their classes, which matter to methods and kernels that need labels.
+    /// The class of each row, for methods and kernels that need labels.
     pub labels: Option<&'a Labels>,
-    /// How much each row counts, as if it were repeated so often; rows that count 0 might as well not be there. One
-    /// each by default.
+    /// The weight of each row, equivalent to repeating it that many times; rows of weight 0 are ignored. Default: 1.
     pub weights: Option<&'a [f64]>,
-    /// Names of the columns.
+    /// The column names.
     pub names: Option<Vec<String>>,
-    /// Who is told how far the fit is, and may stop it.
+    /// Receives the progress of the fit, and may stop it.
     pub watch: &'a dyn Watch,
 }
 
 impl<'a> Training<'a> {
-    /// Rows of which nothing else is known.
+    /// Creates a training table of rows alone.
     pub fn of(points: &'a Points<'a>) -> Training<'a> {
         Training { points, labels: None, weights: None, names: None, watch: &() }
     }
@@ -49,7 +48,7 @@ impl<'a> From<&'a Points<'a>> for Training<'a> {
 }
 
 impl Fit {
-    /// Fits a model to a table: `fit.train(&points)`, or with what is known of it, [`Training`].
+    /// Fits a model to a table: `fit.train(&points)`, or with labels, weights or names, [`Training`].
     pub fn train<'a>(&self, table: impl Into<Training<'a>>) -> Result<Model> {
         let Training { points, labels, weights, names, watch } = table.into();
         self.run_data(Data { source: points, labels, weights }, names, watch)
@@ -62,7 +61,7 @@ mod tests {
     use crate::{Spec, toys};
 
     #[test]
-    fn training_is_running() {
+    fn train_equals_run() {
         let points = toys::clusters(0);
         let fit = Fit { components: Some(2), ..Fit::default() };
         assert_eq!(fit.train(&points).unwrap().parts(), fit.run(&points, None, &()).unwrap().parts());

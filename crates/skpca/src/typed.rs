@@ -1,7 +1,7 @@
-//! Methods and kernels as types, for those who would rather have the compiler read their parameters.
+//! Methods and kernels as types, so that the compiler checks their parameters.
 //!
-//! Each turns into the [`Spec`] that files and command lines have. What is `None` is the default, or found by a rule; a
-//! parameter that has no field here can be added with [`Spec::with`].
+//! Each type converts to a [`Spec`], as used in files and on command lines. `None` stands for the default or a rule.
+//! Parameters without a field here can be added with [`Spec::with`].
 //!
 //! ```
 //! use skpca::typed::{L21, Rbf};
@@ -18,7 +18,7 @@ use serde_json::Value;
 
 use crate::spec::Spec;
 
-/// Structs of optional parameters for the entries of the registries, and their specs.
+/// Defines structs of optional parameters for the entries of the registries, and their conversion to specs.
 macro_rules! entries {
     ($($about:literal, $name:ident = $spec:literal { $($field:ident: $kind:ty = $help:literal),* $(,)? };)*) => {
         $(
@@ -38,7 +38,7 @@ macro_rules! entries {
             }
         )*
 
-        /// Every type: its entry, its fields, and the spec of its default.
+        /// Returns for every type its entry, its fields, and the spec of its default.
         #[cfg(test)]
         fn types() -> Vec<(&'static str, Vec<&'static str>, Spec)> {
             vec![$(($spec, vec![$(stringify!($field)),*], $name::default().into())),*]
@@ -49,32 +49,32 @@ macro_rules! entries {
 entries! {
     "Kernel PCA with every row.",
     Exact = "exact" {};
-    "Landmarks (Nyström), pivoted at random unless another way is named.",
+    "Landmarks (Nyström), chosen by randomly pivoted Cholesky by default.",
     Landmarks = "landmarks" {
         sampling: String = "`auto`, `pivoted`, `uniform`, `leverage` or `kmeans`.",
-        steps: usize = "Steps that the points are moved afterwards.",
+        steps: usize = "Number of optimisation steps that move the points afterwards.",
     };
-    "Wang & Tanaka 2019, algorithm 1: each component has points of its own.",
+    "Wang & Tanaka 2019, algorithm 1: each component has its own points.",
     L1 = "l1" {
         penalty: Vec<f64> = "λ₁: one, or one per component.",
         fraction: f64 = "The penalty as a share of the largest useful one.",
         ridge: f64 = "λ.",
-        sequential: bool = "One component after the other.",
-        alternations: usize = "P-steps at most.",
-        starts: usize = "Starts of P; the lowest minimum is kept.",
+        sequential: bool = "Whether components are computed one after the other.",
+        alternations: usize = "Maximum number of P-steps.",
+        starts: usize = "Number of starts of P; the lowest minimum is kept.",
         refit: bool = "Whether the best components over the chosen points replace the method's own.",
-        tolerance: f64 = "When to stop: a relative duality gap.",
-        rank: usize = "Columns of the factor.",
+        tolerance: f64 = "Tolerance: the relative duality gap at which to stop.",
+        rank: usize = "Number of columns of the factor.",
     };
     "Wang & Tanaka 2019, algorithm 2: one set of points for all components.",
     L21 = "l21" {
         penalty: f64 = "μ.",
         fraction: f64 = "The penalty as a share of the largest useful one.",
         ridge: f64 = "λ.",
-        alternations: usize = "P-steps at most.",
+        alternations: usize = "Maximum number of P-steps.",
         refit: bool = "Whether the best components over the chosen points replace the method's own.",
-        tolerance: f64 = "When to stop: a relative duality gap.",
-        rank: usize = "Columns of the factor.",
+        tolerance: f64 = "Tolerance: the relative duality gap at which to stop.",
+        rank: usize = "Number of columns of the factor.",
     };
     "Das, Golatkar & Awate 2018.",
     ElasticNet = "elastic-net" {
@@ -82,85 +82,85 @@ entries! {
         fraction: f64 = "The penalty as a share of the largest useful one.",
         ridge: f64 = "λ, on the coefficients.",
         l1_ratio: f64 = "ρ, which gives penalty ρ and ridge (1 − ρ)/2.",
-        alternations: usize = "P-steps at most.",
-        starts: usize = "Starts of P; the lowest minimum is kept.",
+        alternations: usize = "Maximum number of P-steps.",
+        starts: usize = "Number of starts of P; the lowest minimum is kept.",
         refit: bool = "Whether the best components over the chosen points replace the method's own.",
-        tolerance: f64 = "When to stop: a relative duality gap.",
-        rank: usize = "Columns of the factor.",
+        tolerance: f64 = "Tolerance: the relative duality gap at which to stop.",
+        rank: usize = "Number of columns of the factor.",
     };
     "The largest coefficients of kernel PCA.",
     Threshold = "threshold" {
-        keep: usize = "Coefficients that each component keeps.",
+        keep: usize = "Number of coefficients kept per component.",
         refit: bool = "Whether the best components over the chosen points replace the method's own.",
     };
-    "Zhang, Wang & Ma 2010: the points that hold most of the variance.",
+    "Zhang, Wang & Ma 2010: the points with most of the variance.",
     Energy = "energy" {
         alpha: f64 = "The share of the variance that may be lost.",
         split: String = "`half` or `sharp`.",
-        rank: usize = "Columns of the factor.",
+        rank: usize = "Number of columns of the factor.",
     };
     "Tipping 2001: maximum likelihood of a Gaussian.",
     Likelihood = "likelihood" {
         noise: f64 = "σ².",
         fraction: f64 = "The noise as a share of the largest useful one.",
         refit: bool = "Whether the best components over the chosen points replace the method's own.",
-        tolerance: f64 = "When to stop: the largest |ρ − 1|.",
-        rank: usize = "Columns of the factor.",
+        tolerance: f64 = "Tolerance: the largest |ρ − 1| at which to stop.",
+        rank: usize = "Number of columns of the factor.",
     };
     "Li & Gao 2011: expansion vectors among the rows.",
     Greedy = "greedy" {
         gain: String = "`leading`, `trace` or `top`.",
-        exchanges: usize = "Passes in which each point may be exchanged for a better one.",
-        rank: usize = "Columns of the factor.",
+        exchanges: usize = "Number of passes in which each point may be exchanged for a better one.",
+        rank: usize = "Number of columns of the factor.",
     };
-    "Li & Gao 2011: expansion vectors that move; the default.",
+    "Li & Gao 2011: expansion vectors that are optimised freely; the default.",
     Expansion = "expansion" {
-        steps: usize = "Steps of the optimiser at most.",
-        restarts: usize = "More starts; the best is kept.",
-        rows: usize = "Rows that are seen while points move.",
+        steps: usize = "Maximum number of steps of the optimiser.",
+        restarts: usize = "Number of further starts; the best result is kept.",
+        rows: usize = "Number of rows used while points move.",
     };
     "Smola, Mangasarian & Schölkopf 1999: sparse kernel feature analysis.",
     Skfa = "skfa" {
-        rank: usize = "Columns of the factor that stands for the kernel matrix.",
+        rank: usize = "Number of columns of the factor that approximates the kernel matrix.",
     };
     "Jiang, Motai, Wahl & Zhu 2006: accelerated kernel feature analysis.",
     Akfa = "akfa" {
-        cutoff: f64 = "Rows of which less than this share is left are skipped.",
-        rank: usize = "Columns of the factor that stands for the kernel matrix.",
+        cutoff: f64 = "Rows with less than this share of their squared norm left are skipped.",
+        rank: usize = "Number of columns of the factor that approximates the kernel matrix.",
     };
     "Smola & Schölkopf 2000; Hussain & Shawe-Taylor 2009: matching pursuit.",
     Pursuit = "pursuit" {
-        candidates: usize = "Rows drawn for each choice; 0 for all.",
-        rank: usize = "Columns of the factor that stands for the kernel matrix.",
+        candidates: usize = "Number of rows drawn for each choice; 0 for all.",
+        rank: usize = "Number of columns of the factor that approximates the kernel matrix.",
     };
-    "Schölkopf and others 1999: the components of exact kernel PCA over fewer of their points.",
+    "Schölkopf et al. 1999: the components of exact kernel PCA, approximated over fewer points.",
     ReducedSet = "reduced-set" {
         by: String = "`elimination` or `penalty`.",
         refit: bool = "Whether the best components over the chosen points replace the method's own.",
-        rank: usize = "Columns of the factor that stands for the kernel matrix.",
+        rank: usize = "Number of columns of the factor that approximates the kernel matrix.",
     };
-    "Alzate & Suykens 2008: components on which outliers pull no harder than other rows.",
+    "Alzate & Suykens 2008: components on which outliers have no more influence than other rows.",
     Robust = "robust" {
-        epsilon: f64 = "Rows nearer to zero along a component than so many standard deviations take no part in it.",
-        clip: f64 = "How hard a row can pull, in standard deviations beyond epsilon.",
-        rank: usize = "Columns of the factor that stands for the kernel matrix.",
+        epsilon: f64 = "Rows closer to zero along a component than this many standard deviations have no influence.",
+        clip: f64 = "Maximum influence of a row, in standard deviations beyond epsilon.",
+        rank: usize = "Number of columns of the factor that approximates the kernel matrix.",
     };
     "Zou, Hastie & Tibshirani 2006: linear components with few non-zero loadings; for the kernel [`Linear`].",
     Spca = "spca" {
         nonzero: Vec<usize> = "Non-zero loadings: one number, or one per component.",
-        penalty: Vec<f64> = "What a loading costs: one number, or one per component.",
+        penalty: Vec<f64> = "λ₁, the ℓ₁ penalty on loadings: one number, or one per component.",
         ridge: f64 = "λ.",
-        sequential: bool = "One component after the other.",
-        alternations: usize = "P-steps at most.",
-        tolerance: f64 = "When to stop: no component of P moves by more than this share of its length.",
-        polish: bool = "Whether loadings on the chosen columns become those whose span captures most.",
+        sequential: bool = "Whether components are computed one after the other.",
+        alternations: usize = "Maximum number of P-steps.",
+        tolerance: f64 = "Tolerance: stop when no component of P moves by more than this share of its length.",
+        polish: bool = "Whether loadings on the chosen columns are replaced by those whose span captures most.",
     };
     "Kernel discriminant analysis over few points.",
     Discriminant = "discriminant" {
-        regularisation: f64 = "What is added to the scatter within classes, as a share of its mean.",
+        regularisation: f64 = "Ridge added to the within-class scatter, as a share of its mean.",
     };
 
-    "`exp(−γ ‖x − z‖²)`; without parameters γ is found by the median rule.",
+    "`exp(−γ ‖x − z‖²)`; without parameters γ is set by the median rule.",
     Rbf = "rbf" {
         gamma: f64 = "γ.",
         sigma: f64 = "σ, instead of γ = 1 / 2σ².",
@@ -184,9 +184,9 @@ entries! {
     Conformal = "conformal" {
         delta: f64 = "δ, the width of the terms of f.",
         solver: String = "`exact`, `positive` or `iteration`.",
-        regularisation: f64 = "What is added to the scatter within classes, as a share of its mean.",
-        rate: f64 = "The length of the first step of `iteration`.",
-        rounds: usize = "Steps of `iteration`.",
+        regularisation: f64 = "Ridge added to the within-class scatter, as a share of its mean.",
+        rate: f64 = "The initial step size of `iteration`.",
+        rounds: usize = "Number of steps of `iteration`.",
         base: String = "The name of k; its parameters are added with [`Spec::with`].",
     };
 }
@@ -218,7 +218,7 @@ mod tests {
         assert_eq!(types.len(), registered().len(), "a type of no entry");
     }
 
-    /// Panics unless each value is one that the registry takes for its parameter.
+    /// Panics unless the registry accepts each value for its parameter.
     fn check(spec: impl Into<Spec>) {
         let spec = spec.into();
         let (_, parameters) = registered().into_iter().find(|(name, _)| *name == spec.name).unwrap();
@@ -230,7 +230,7 @@ mod tests {
     }
 
     #[test]
-    fn values_of_the_types_are_those_that_registries_take() {
+    fn registries_accept_the_values_of_the_types() {
         let (penalty, refit, alternations) = (Some(vec![0.5, 0.1]), Some(false), Some(3));
         let (tolerance, rank, ridge, fraction) = (Some(1e-3), Some(20), Some(0.1), Some(0.5));
         let (sequential, starts, polish) = (Some(true), Some(2), Some(true));
@@ -288,7 +288,7 @@ mod tests {
     }
 
     #[test]
-    fn defaults_are_names_alone_and_fit() {
+    fn default_types_are_bare_names_and_can_be_fitted() {
         let points = toys::clusters(0);
         let labels = Labels::new((0..points.n()).map(|i| i % 3)).unwrap();
         for (name, _, spec) in types() {

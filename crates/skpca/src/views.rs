@@ -1,11 +1,11 @@
-//! Rows from matrices of other crates, in 64 or 32 bits: `faer`'s, and with the feature `ndarray` that crate's.
+//! Conversion of matrices of other crates to rows, in 64 or 32 bits: `faer`, and with the feature `ndarray` that crate.
 
 use faer::MatRef;
 
 use crate::error::{Error, Result};
 use crate::points::Points;
 
-/// A copy, row after row.
+/// Copies a matrix, row after row.
 fn copied<T: Copy + Into<f64>>(n: usize, d: usize, at: impl Fn(usize, usize) -> T) -> Result<Points<'static>> {
     let values: Vec<f64> = (0..n).flat_map(|i| (0..d).map(move |k| (i, k))).map(|(i, k)| at(i, k).into()).collect();
     Points::new(d, values)
@@ -41,7 +41,7 @@ mod of_ndarray {
     use crate::error::{Error, Result};
     use crate::points::{Points, UncheckedRows};
 
-    /// Borrowed where the rows lie one after the other, copied otherwise.
+    /// Borrows the array if its rows are contiguous, and copies it otherwise.
     ///
     /// ```
     /// let rows = ndarray::array![[0.0, 1.0], [2.0, 3.0]];
@@ -68,7 +68,7 @@ mod of_ndarray {
         }
     }
 
-    /// New rows in 32 bits, read as they are; they must lie one after the other.
+    /// Borrows rows in 32 bits, which must be contiguous.
     impl<'a> TryFrom<ArrayView2<'a, f32>> for UncheckedRows<'a> {
         type Error = Error;
 

@@ -1,13 +1,13 @@
-//! How a long fit tells where it is, and learns that it should stop.
+//! Progress reports and cancellation of long fits.
 
 use crate::error::{Error, Result};
 
-/// Sees the stages of a fit pass by.
+/// Receives the progress of a fit and can stop it.
 ///
 /// ```
 /// use skpca::{Error, Fit, Watch, toys};
 ///
-/// /// Ends a fit as soon as it says where it is.
+/// /// Stops a fit at its first report.
 /// struct Impatient;
 ///
 /// impl Watch for Impatient {
@@ -20,18 +20,18 @@ use crate::error::{Error, Result};
 /// assert_eq!(stopped.err(), Some(Error::Interrupted));
 /// ```
 pub trait Watch: Sync {
-    /// `stage` is `fraction` done (0 to 1); `false` asks the fit to stop.
+    /// Called when `stage` is `fraction` done (0 to 1). Returning `false` stops the fit.
     fn at(&self, stage: &str, fraction: f64) -> bool;
 }
 
-/// Watches nothing.
+/// Ignores progress and never stops a fit.
 impl Watch for () {
     fn at(&self, _: &str, _: f64) -> bool {
         true
     }
 }
 
-/// Asks to stop at once.
+/// Stops a fit at its first report.
 #[cfg(test)]
 pub(crate) struct Impatient;
 
@@ -42,7 +42,7 @@ impl Watch for Impatient {
     }
 }
 
-/// Tells `watch`, and turns its request to stop into the error that ends the fit.
+/// Reports to `watch`; its request to stop becomes [`Error::Interrupted`].
 pub(crate) fn check(watch: &dyn Watch, stage: &str, fraction: f64) -> Result<()> {
     if watch.at(stage, fraction) { Ok(()) } else { Err(Error::Interrupted) }
 }

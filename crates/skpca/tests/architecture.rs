@@ -1,15 +1,15 @@
-//! The walls of ARCHITECTURE.md stand: every room uses only what its line in the table allows.
+//! Enforces ARCHITECTURE.md: every room uses only what its line in the table allows.
 
-#![allow(clippy::disallowed_types, clippy::disallowed_methods)] // it reads the tree
+#![allow(clippy::disallowed_types, clippy::disallowed_methods)] // reads the source tree
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 use std::path::{Path, PathBuf};
 
-/// Rooms that all rooms below them may use.
+/// Rooms that may be used by all rooms below them.
 const OPEN: [&str; 4] = ["error", "watch", "points", "dense"];
 
-/// A line of the table: its room, the files it is made of and the rooms it may use.
+/// A line of the table: the room, its files and the rooms it may use.
 struct Room {
     name: String,
     files: Vec<String>,
@@ -37,7 +37,7 @@ fn rooms() -> Vec<Room> {
         .collect()
 }
 
-/// Files of the library, relative to its source folder.
+/// Collects the source files of the library.
 fn sources(folder: &Path, into: &mut Vec<PathBuf>) {
     for entry in fs::read_dir(folder).unwrap() {
         let path = entry.unwrap().path();
@@ -49,7 +49,7 @@ fn sources(folder: &Path, into: &mut Vec<PathBuf>) {
     }
 }
 
-/// Rooms that a source names as `crate::room`, its tests and comments apart.
+/// Returns the rooms that a source names as `crate::room` outside of tests and comments.
 fn used(source: &str) -> BTreeSet<String> {
     let code = source.split("#[cfg(test)]\nmod tests").next().unwrap();
     let lines = code.lines().filter(|line| !line.trim_start().starts_with("//"));
@@ -66,26 +66,26 @@ fn used(source: &str) -> BTreeSet<String> {
             }
         }
     }
-    // What tests count is no room.
+    // The counters of tests are not a room.
     found.remove("counters");
     found
 }
 
-/// What the source of a room uses and its line in the table does not allow.
+/// Returns the rooms that a source uses although its line in the table does not allow them.
 fn forbidden(room: &Room, above: &BTreeSet<String>, source: &str) -> Vec<String> {
     let open = |name: &String| OPEN.contains(&name.as_str()) && above.contains(name);
     let allowed = |name: &String| *name == room.name || room.may_use.contains(name) || open(name);
     used(source).into_iter().filter(|name| !allowed(name)).collect()
 }
 
-/// The rooms above each room.
+/// Returns the rooms above each room.
 fn above(rooms: &[Room]) -> BTreeMap<&str, BTreeSet<String>> {
     let names = |rooms: &[Room]| rooms.iter().map(|room| room.name.clone()).collect();
     rooms.iter().enumerate().map(|(at, room)| (room.name.as_str(), names(&rooms[..at]))).collect()
 }
 
 #[test]
-fn rooms_use_what_they_may_and_nothing_else() {
+fn rooms_use_only_what_the_table_allows() {
     let rooms = rooms();
     let above = above(&rooms);
     let mut files = Vec::new();
@@ -115,7 +115,7 @@ fn rooms_use_what_they_may_and_nothing_else() {
 }
 
 #[test]
-fn a_forbidden_use_is_found() {
+fn forbidden_uses_are_detected() {
     let rooms = rooms();
     let above = above(&rooms);
     let points = rooms.iter().find(|room| room.name == "points").unwrap();

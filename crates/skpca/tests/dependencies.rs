@@ -1,10 +1,10 @@
-//! What the lock file may hold.
+//! Restrictions on dependencies.
 
 use std::collections::BTreeSet;
 use std::process::Command;
 
-/// `paste` is unmaintained (RUSTSEC-2024-0436). faer's matrix products expand macros with it while they are compiled;
-/// nothing else may bring it in, and when faer has moved on it must be gone (docs/decisions/0002).
+/// `paste` is unmaintained (RUSTSEC-2024-0436). faer's matrix products use its macros at compile time; nothing else may
+/// depend on it, and once faer no longer does it must be gone (docs/decisions/0002).
 #[test]
 fn paste_comes_with_faer_alone() {
     let lock = include_str!("../../../Cargo.lock");
@@ -15,16 +15,16 @@ fn paste_comes_with_faer_alone() {
     assert!(users.iter().all(|user| user.starts_with("\"gemm") || user == "\"pulp\""), "{users:?}");
 }
 
-/// Crates that a build without model files is made of. There may be fewer (docs/decisions/0059).
+/// Maximum number of crates in a build without model files (docs/decisions/0059).
 const WITHOUT_FILES: usize = 55;
 
 #[test]
-fn without_files_nothing_is_built_for_them() {
+fn builds_without_model_files_do_not_need_their_dependencies() {
     let tree = |features: &[&str]| {
         let words = ["tree", "--offline", "-p", "skpca", "-e", "normal", "--prefix", "none"];
-        let told = Command::new(env!("CARGO")).args(words).args(features).output().unwrap();
-        assert!(told.status.success(), "{}", String::from_utf8_lossy(&told.stderr));
-        let crates = String::from_utf8(told.stdout).unwrap();
+        let output = Command::new(env!("CARGO")).args(words).args(features).output().unwrap();
+        assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+        let crates = String::from_utf8(output.stdout).unwrap();
         let crates = crates.lines().filter_map(|line| line.split(" (").next()).map(String::from);
         crates.collect::<BTreeSet<String>>()
     };

@@ -1,4 +1,4 @@
-//! The energy rule against its definition, and the bound it is named for.
+//! The energy rule against its definition and its bound.
 
 use skpca::kernel;
 use skpca::{Fit, Model, Points, Precision, Scaling, Spec, Target, toys};
@@ -8,7 +8,7 @@ fn fit(points: &Points, kernel: &str, method: &str) -> Model {
     Fit { method, kernel, scaling: Scaling::None, ..Fit::default() }.run(points, None, &()).unwrap()
 }
 
-/// Squared distances to the mean in feature space, from the definition of the kernel.
+/// Returns squared distances from the mean in feature space, by the definition of the kernel.
 fn energies(points: &Points, kernel: &str) -> Vec<f64> {
     let kernel = kernel::build(&kernel.parse().unwrap(), points, 0).unwrap();
     let n = points.n();
@@ -19,7 +19,7 @@ fn energies(points: &Points, kernel: &str) -> Vec<f64> {
 }
 
 #[test]
-fn it_keeps_the_fewest_farthest_points_that_hold_the_energy_and_the_bound_holds() {
+fn the_fewest_farthest_points_with_the_energy_are_kept_and_the_bound_holds() {
     for (points, kernel) in [
         (toys::clusters(1), "rbf,gamma=8"),
         (toys::parabola(1), "rbf,gamma=2"),
@@ -43,7 +43,7 @@ fn it_keeps_the_fewest_farthest_points_that_hold_the_energy_and_the_bound_holds(
             assert!(model.parts().rows.as_ref().unwrap().iter().all(|&i| e[i] >= least - 1e-9), "{case}");
             let bound = report.objective.unwrap();
             assert!(bound > 0.0 && bound <= 1.0 - (1.0 - gamma).powi(2) + 1e-12, "{case}");
-            // One component fewer would break the promise of the second half of α.
+            // With one component fewer, more than the second half of α would be lost.
             let q = model.q();
             let fewer = fit_with(&points, kernel, &format!("energy,alpha={alpha},split={split}"), q - 1);
             let held_by_points = held(report.chosen) / total;
@@ -60,9 +60,9 @@ fn fit_with(points: &Points, kernel: &str, method: &str, q: usize) -> Model {
         .unwrap()
 }
 
-/// German credit data, as the paper has it: 700 rows that are all equally far from each other.
+/// German credit data as in the paper: 700 rows that are all equally far from each other.
 #[test]
-fn where_all_points_are_equally_far_the_count_is_that_of_any_data() {
+fn the_number_of_points_of_equidistant_rows_depends_on_alpha_only() {
     for (alpha, published) in [(0.3, 595), (0.2, 630), (0.1, 665)] {
         let model = fit(&toys::normal(700, 20, 0), "rbf,gamma=10", &format!("energy,alpha={alpha}"));
         assert_eq!(model.parts().report.chosen, published);
@@ -83,7 +83,7 @@ fn normal_data_give_the_published_counts_and_need_no_more_points_than_columns() 
 }
 
 #[test]
-fn a_target_moves_alpha_and_alpha_gives_the_same_points_again() {
+fn a_target_determines_alpha_and_that_alpha_gives_the_same_points() {
     let points = toys::parabola(3);
     for target in [Target::Support(25), Target::Fidelity(0.9)] {
         let method = Spec::new("energy");
@@ -99,11 +99,11 @@ fn a_target_moves_alpha_and_alpha_gives_the_same_points_again() {
 }
 
 #[test]
-fn wrong_parameters_are_refused() {
+fn invalid_parameters_are_rejected() {
     let points = toys::clusters(0);
     for (method, message) in [
-        ("energy,alpha=-0.1", "alpha = -0.1: expected a number from 0 and below 1"),
-        ("energy,alpha=1", "alpha = 1.0: expected a number from 0 and below 1"),
+        ("energy,alpha=-0.1", "alpha = -0.1: expected a number ≥ 0 and < 1"),
+        ("energy,alpha=1", "alpha = 1.0: expected a number ≥ 0 and < 1"),
         ("energy,split=thirds", "split = \"thirds\": expected half or sharp"),
     ] {
         let fit = Fit { method: method.parse().unwrap(), ..Fit::default() };
@@ -116,7 +116,7 @@ fn wrong_parameters_are_refused() {
 }
 
 #[test]
-fn the_bound_holds_with_more_rows_than_a_usual_factor_has_columns() {
+fn the_bound_holds_with_more_rows_than_the_default_rank_of_a_factor() {
     let points = toys::normal(1100, 20, 0);
     let model = fit(&points, "rbf,gamma=10", "energy,alpha=0.1");
     let parts = model.parts();
@@ -128,8 +128,8 @@ fn the_bound_holds_with_more_rows_than_a_usual_factor_has_columns() {
 }
 
 #[test]
-fn a_fidelity_is_held_by_the_fewest_points() {
-    // So many columns that no point comes near to depending on others.
+fn a_target_fidelity_is_reached_with_the_fewest_points() {
+    // With this many columns no point is nearly dependent on others.
     let points = toys::normal(300, 6, 1);
     let run = |target| {
         let method = Spec::new("energy");
@@ -141,13 +141,13 @@ fn a_fidelity_is_held_by_the_fewest_points() {
     assert!(found.parts().fidelity >= 0.9 && fewer.parts().fidelity < 0.9, "{}", fewer.parts().fidelity);
     let all = run(Target::Fidelity(1.0));
     assert_eq!(all.parts().report.chosen, 300);
-    // What is reported can be asked for again.
+    // The reported parameters can be used for another fit.
     let again = fit_with(&points, "rbf", &all.parts().method.to_string(), 4);
     assert_eq!(all.parts().rows, again.parts().rows);
 }
 
 #[test]
-fn the_note_tells_both_losses() {
+fn the_note_states_both_losses() {
     let points = toys::parabola(2);
     let model = fit(&points, "rbf,gamma=2", "energy,alpha=0.2");
     let total: f64 = energies(&points, "rbf,gamma=2").iter().sum();
@@ -156,12 +156,11 @@ fn the_note_tells_both_losses() {
     assert_eq!(model.parts().report.notes, [note]);
 }
 
-/// The kernel `linear` and its spelling as a polynomial, which goes the way of every other kernel: by a factor of all
-/// rows.
+/// The kernel `linear`, and the same kernel as a polynomial, which like all other kernels uses a factor of all rows.
 const BY_FACTOR: &str = "polynomial,degree=1,gamma=1,coef0=0";
 
-/// Rows that vary around a point far from zero; the last column repeats the first, and the one before is zero but in
-/// one row.
+/// Returns rows that vary around a point far from zero; the last column repeats the first, and the last but one is zero
+/// in all rows but one.
 fn lopsided(n: usize) -> Points<'static> {
     let normal = toys::normal(n, 6, 4);
     let row = |(i, row): (usize, &[f64])| {
@@ -173,7 +172,7 @@ fn lopsided(n: usize) -> Points<'static> {
 }
 
 #[test]
-fn the_linear_kernel_gives_without_a_factor_what_it_gives_with_one() {
+fn the_linear_kernel_gives_the_same_model_with_and_without_a_factor() {
     let cases: Vec<(&str, Option<usize>, Option<Target>)> = vec![
         ("energy,alpha=0.2", None, None),
         ("energy,alpha=0.7,split=sharp", None, None),
@@ -185,7 +184,7 @@ fn the_linear_kernel_gives_without_a_factor_what_it_gives_with_one() {
         ("energy", Some(3), Some(Target::Fidelity(0.9))),
         ("energy", Some(2), Some(Target::Fidelity(1.0))),
     ];
-    // More rows than are looked at first for independent ones, and fewer.
+    // More rows than are searched first for independent ones, and fewer.
     for points in [toys::normal(700, 6, 3), lopsided(700), lopsided(9000)] {
         for (method, components, target) in &cases {
             for center in [true, false] {
@@ -203,7 +202,7 @@ fn the_linear_kernel_gives_without_a_factor_what_it_gives_with_one() {
     }
 }
 
-/// Two models that say the same of everything, to rounding.
+/// Asserts that two models agree up to rounding.
 fn same(fast: &Model, general: &Model, points: &Points, case: &str) {
     let near = |a: f64, b: f64| (a - b).abs() <= 1e-8 * (1.0 + a.abs());
     let (a, b) = (fast.parts(), general.parts());
@@ -222,7 +221,7 @@ fn same(fast: &Model, general: &Model, points: &Points, case: &str) {
 }
 
 #[test]
-fn the_linear_kernel_gives_the_same_bits_on_any_pool() {
+fn the_linear_kernel_gives_the_same_bits_on_any_number_of_threads() {
     let points = lopsided(9000);
     for method in ["energy,alpha=0.2", "energy"] {
         let on = |threads| {
@@ -244,7 +243,7 @@ fn the_linear_kernel_needs_no_memory_of_the_size_of_the_table() {
         ..Fit::default()
     };
     let (n, d) = (1_000_000, 50);
-    // What scaling would take is always counted.
+    // The memory for scaling is always included.
     let scaled = 8 * n * (d + 2);
     assert!(fit("linear").memory(n, d).unwrap() - scaled < 100_000_000);
     assert!(fit("cosine").memory(n, d).unwrap() - scaled > 8 * n * d);

@@ -1,4 +1,4 @@
-//! Points that move: what they end at, on which rows, and what a search for a fidelity returns.
+//! `expansion`: where the optimised points end, on which rows, and what a search for a fidelity returns.
 
 use faer::Mat;
 use skpca::{Fit, Model, Points, Scaling, Target, toys};
@@ -18,7 +18,7 @@ fn fit(points: &Points, method: &str, kernel: &str, q: usize, target: Target) ->
     fit_of(method, kernel, q, target).run(points, None, &()).unwrap()
 }
 
-/// The q largest eigenvalues of C b = λ K_zz b over all rows, summed.
+/// Returns the sum of the q largest eigenvalues of C b = λ K_zz b over all rows.
 fn captured(points: &Points, model: &Model) -> f64 {
     let (support, kernel) = (&model.parts().support, model.kernel());
     let (n, m) = (points.n(), support.n());
@@ -33,7 +33,7 @@ fn captured(points: &Points, model: &Model) -> f64 {
 }
 
 #[test]
-fn components_are_those_of_all_rows_however_few_were_seen() {
+fn components_are_those_of_all_rows_even_if_points_were_optimised_on_few() {
     let points = toys::normal(4600, 3, 4);
     for method in ["expansion", "expansion,rows=100", "expansion,rows=5000"] {
         let model = fit(&points, method, "rbf,gamma=0.1", 4, Target::Support(8));
@@ -48,7 +48,7 @@ fn components_are_those_of_all_rows_however_few_were_seen() {
 }
 
 #[test]
-fn points_that_moved_never_capture_less_than_those_they_started_from() {
+fn optimised_points_never_capture_less_than_the_initial_ones() {
     for (points, kernel) in
         [(toys::normal(4600, 5, 4), "rbf"), (toys::parabola(0), "rbf"), (toys::clusters(0), "laplacian")]
     {
@@ -59,7 +59,7 @@ fn points_that_moved_never_capture_less_than_those_they_started_from() {
 }
 
 #[test]
-fn they_come_as_far_as_many_more_steps_would_take_them() {
+fn the_default_number_of_steps_suffices() {
     let points = toys::parabola(0);
     let model = fit(&points, "expansion", "rbf", 4, Target::Support(6));
     let report = &model.parts().report;
@@ -71,9 +71,9 @@ fn they_come_as_far_as_many_more_steps_would_take_them() {
     assert!(model.captured() > (1.0 - 3e-4) * best, "{} {best}", model.captured());
 }
 
-/// The path alone is rarely beaten: a few tables and sizes are needed to see it.
+/// Restarts rarely improve on the path: it takes a few tables and sizes to see it.
 #[test]
-fn restarts_only_help_and_sometimes_do() {
+fn restarts_never_hurt_and_sometimes_help() {
     let captured = |points: &Points, m: usize, restarts: usize| {
         let method = format!("expansion,restarts={restarts}");
         fit(points, &method, "rbf", m.min(4), Target::Support(m)).captured()
@@ -86,7 +86,7 @@ fn restarts_only_help_and_sometimes_do() {
 }
 
 #[test]
-fn a_fidelity_is_held_with_no_point_to_spare() {
+fn a_target_fidelity_is_reached_with_the_fewest_points() {
     for (points, q) in [(toys::parabola(0), 4), (toys::normal(400, 4, 0), 5)] {
         for method in ["expansion", "greedy"] {
             let model = fit(&points, method, "rbf", q, Target::Fidelity(0.97));
@@ -97,9 +97,9 @@ fn a_fidelity_is_held_with_no_point_to_spare() {
     }
 }
 
-/// Each model of the path holds more than the one before, and a fit of its own with as many points hardly more.
+/// Each model of the path captures more than the previous one, and a separate fit with as many points hardly more.
 #[test]
-fn a_path_tells_what_each_number_of_points_holds() {
+fn a_path_gives_the_fidelity_of_each_number_of_points() {
     let points = toys::normal(700, 5, 3);
     for (method, first) in [("expansion", 4), ("greedy", 1), ("greedy,gain=trace", 1)] {
         let fit_of = |target| Fit { target, ..fit_of(method, "rbf", 4, Target::Support(1)) };
@@ -122,9 +122,9 @@ fn a_path_tells_what_each_number_of_points_holds() {
     );
 }
 
-/// Its search looks at W on some rows; what it returns must hold on all.
+/// The search uses W on some of the rows; the result must hold on all.
 #[test]
-fn a_fidelity_is_held_on_all_rows_however_few_were_seen() {
+fn a_target_fidelity_is_reached_on_all_rows() {
     let points = toys::normal(5000, 4, 5);
     for method in ["expansion", "expansion,rows=150", "greedy"] {
         for fidelity in [0.9, 0.97] {
@@ -135,9 +135,9 @@ fn a_fidelity_is_held_on_all_rows_however_few_were_seen() {
     }
 }
 
-/// The bits of a fit do not depend on threads, whichever way points are moved and rows are chosen.
+/// The bits of a fit do not depend on threads, however points are moved and rows are chosen.
 #[test]
-fn a_target_is_met_by_the_same_points_on_any_number_of_threads() {
+fn points_are_the_same_on_any_number_of_threads() {
     let points = toys::normal(1300, 6, 2);
     for (method, kernel) in
         [("expansion", "rbf"), ("expansion", "laplacian"), ("greedy", "rbf"), ("expansion", "polynomial")]
@@ -150,13 +150,13 @@ fn a_target_is_met_by_the_same_points_on_any_number_of_threads() {
     }
 }
 
-/// Rows of many columns: points move in a plane first, and the model is that of the rows themselves.
+/// With many columns, points first move in a low-dimensional plane; the model is that of the rows themselves.
 #[test]
-fn many_columns_cost_no_points() {
+fn many_columns_do_not_require_more_points() {
     let (low, map) = (toys::normal(300, 5, 0), toys::normal(5, 600, 1));
     let value = |i: usize, k: usize| (0..5).map(|r| low.row(i)[r] * map.row(r)[k]).sum::<f64>();
     let wide = Points::new(600, (0..300).flat_map(|i| (0..600).map(move |k| value(i, k))).collect::<Vec<_>>()).unwrap();
-    // The same rows without the columns that are too many: distances are those of the five that made them, mapped.
+    // The same rows in five columns, with the same distances.
     let gram = |a: usize, b: usize| (0..600).map(|k| map.row(a)[k] * map.row(b)[k]).sum::<f64>();
     let l = Mat::from_fn(5, 5, gram).llt(faer::Side::Lower).unwrap().L().to_owned();
     let narrow =
@@ -169,9 +169,9 @@ fn many_columns_cost_no_points() {
     }
 }
 
-/// Kernels that grow would have points run away to where rounding captures most.
+/// With unbounded kernels, points could diverge to where rounding errors capture most.
 #[test]
-fn no_kernel_lets_points_capture_more_than_there_is() {
+fn points_never_capture_more_than_the_total_variance() {
     let waves = Points::new(1, (0..60).map(|i| (0.37 * f64::from(i)).sin()).collect::<Vec<_>>()).unwrap();
     for (points, kernel, q, m) in [
         (waves, "polynomial", 3, 3),
@@ -200,7 +200,7 @@ fn the_unit_of_a_column_does_not_matter() {
         fit.run(&Points::new(2, values).unwrap(), None, &()).unwrap().captured()
     };
     assert!((captured(1e-6, 1e3) / captured(1.0, 1.0) - 1.0).abs() < 1e-6);
-    // Not scaled first, the kernel's own bandwidth follows all columns together.
+    // Without scaling, the bandwidth follows a common factor of all columns.
     let raw = |scale: f64| {
         let values: Vec<f64> = points.values().iter().map(|v| scale * v).collect();
         fit(&Points::new(2, values).unwrap(), "expansion", "rbf", 3, Target::Support(4)).captured()
@@ -218,9 +218,9 @@ fn a_constant_column_keeps_its_value() {
     assert!(model.parts().support.rows().all(|row| row[1] == 0.1));
 }
 
-/// Near full rank the gains of an exchange are rounding: what was good stays.
+/// Near full rank the gains of an exchange are rounding errors, and must not make the model worse.
 #[test]
-fn exchanges_near_full_rank_lose_nothing() {
+fn exchanges_near_full_rank_do_not_lose_fidelity() {
     for (points, kernel) in [
         (toys::normal(60, 1, 3), "rbf,gamma=0.1"),
         (toys::normal(60, 2, 2), "rbf"),
@@ -250,6 +250,6 @@ fn values_near_the_largest_number_do_not_stop_a_restart() {
     let values: Vec<f64> =
         (0..40).map(|i| if i % 3 == 0 { 1.6e308 } else { -1.6e308 + 1e306 * f64::from(i) }).collect();
     let points = Points::new(2, values).unwrap();
-    // A model or a message, never a panic.
+    // A model or an error, but no panic.
     let _ = fit_of("expansion,restarts=2", "laplacian,gamma=1e-308", 2, Target::Support(3)).run(&points, None, &());
 }

@@ -6,7 +6,7 @@ use skpca::{Fit, Scaling, Spec, Target, kernel, toys};
 
 const Q: usize = 2;
 
-/// Rows that a method keeps of three clusters, features uncentred: as the papers have them.
+/// Returns the rows of three clusters that a method keeps, with uncentred features as in the papers.
 fn kept(method: &str, m: usize) -> Vec<usize> {
     let fit = Fit {
         method: method.parse().unwrap(),
@@ -26,7 +26,7 @@ fn matrix() -> Mat<f64> {
     Mat::from_fn(points.n(), points.n(), |i, j| kernel.eval(points.row(i), points.row(j)))
 }
 
-/// `K ← K − K_i K_iᵀ / k_ii` after each choice, as printed.
+/// Chooses rows with `K ← K − K_i K_iᵀ / k_ii` after each choice, as printed.
 fn by_deflation(m: usize, score: impl Fn(&Mat<f64>, usize) -> f64) -> Vec<usize> {
     let mut k = matrix();
     let n = k.nrows();
@@ -45,7 +45,7 @@ fn by_deflation(m: usize, score: impl Fn(&Mat<f64>, usize) -> f64) -> Vec<usize>
 }
 
 #[test]
-fn rows_are_those_of_the_papers_iterations() {
+fn rows_equal_those_of_the_papers_iterations() {
     let power = |k: &Mat<f64>, i: usize| (0..k.nrows()).map(|j| k[(i, j)] * k[(i, j)]).sum::<f64>();
     for m in 1..=8 {
         assert_eq!(kept("skfa", m), by_deflation(m, power), "skfa {m}");
@@ -58,7 +58,7 @@ fn rows_are_those_of_the_papers_iterations() {
     assert!((1..=8).any(|m| kept("pursuit", m) != kept("akfa", m)), "59 of 90 rows are not all");
 }
 
-/// `Σ_k λ_k ‖v_k − P_S v_k‖²`, v = Σ u_i φ(x_i) / √λ, from the eigenvectors u of K.
+/// Returns `Σ_k λ_k ‖v_k − P_S v_k‖²`, v = Σ u_i φ(x_i) / √λ, from the eigenvectors u of K.
 fn lost(k: &Mat<f64>, u: &[(f64, Vec<f64>)], set: &[usize]) -> f64 {
     let inner = Mat::from_fn(set.len(), set.len(), |i, j| k[(set[i], set[j])]);
     let each = |(value, u): &(f64, Vec<f64>)| {
@@ -88,7 +88,7 @@ fn elimination_drops_the_point_that_costs_least() {
 }
 
 #[test]
-fn a_reduced_set_by_penalty_has_the_size_asked_for_or_a_little_less() {
+fn a_reduced_set_by_penalty_has_the_requested_size_or_slightly_less() {
     for m in [4, 8, 15] {
         let found = kept("reduced-set,by=penalty", m).len();
         assert!(found <= m && found + 3 >= m, "{m}: {found}");
@@ -96,7 +96,7 @@ fn a_reduced_set_by_penalty_has_the_size_asked_for_or_a_little_less() {
 }
 
 #[test]
-fn without_a_zone_and_a_limit_robust_components_need_every_row() {
+fn robust_components_without_epsilon_and_clip_need_every_row() {
     let fit = |epsilon: f64| Fit {
         method: Spec::new("robust").with("epsilon", epsilon).with("clip", 1e9),
         components: Some(Q),
@@ -110,7 +110,7 @@ fn without_a_zone_and_a_limit_robust_components_need_every_row() {
 }
 
 /// The iteration of Alzate & Suykens on the whole centred kernel matrix: `α_j ∝ L'(e_j)`, `e = K α`, orthogonal to the
-/// components before.
+/// previous components.
 fn robust_iteration(k: &Mat<f64>, q: usize, epsilon: f64, clip: f64) -> (Vec<usize>, f64) {
     let n = k.nrows();
     let mean: Vec<f64> = (0..n).map(|j| (0..n).map(|i| k[(i, j)]).sum::<f64>() / n as f64).collect();
@@ -149,7 +149,7 @@ fn robust_iteration(k: &Mat<f64>, q: usize, epsilon: f64, clip: f64) -> (Vec<usi
 }
 
 #[test]
-fn robust_components_are_those_of_the_papers_iteration() {
+fn robust_components_equal_those_of_the_papers_iteration() {
     let points = toys::clusters(2);
     let mut sizes = Vec::new();
     for (epsilon, clip) in [(0.5, 1.0), (1.0, 1.0), (1.0, 0.2), (1.2, 1e9)] {
@@ -162,7 +162,7 @@ fn robust_components_are_those_of_the_papers_iteration() {
         };
         let model = fit.run(&points, None, &()).unwrap();
         let (rows, objective) = robust_iteration(&matrix(), Q, epsilon, clip);
-        // Those that depend on others take part and are not needed.
+        // Rows that depend on others have coefficients in the paper's iteration but are not needed.
         assert_eq!(model.parts().report.chosen, rows.len(), "{epsilon} {clip}");
         assert!(model.parts().rows.as_ref().unwrap().iter().all(|row| rows.contains(row)), "{epsilon} {clip}");
         let found = model.parts().report.objective.unwrap();
@@ -172,7 +172,8 @@ fn robust_components_are_those_of_the_papers_iteration() {
     assert!(sizes.iter().any(|size| *size < 90), "{sizes:?}");
 }
 
-/// `½ ‖W − Σ c_i φ(x_i)‖² + μ Σ ‖c_i‖`, W = √λ v, by accelerated proximal gradients: the rows in use.
+/// Minimises `½ ‖W − Σ c_i φ(x_i)‖² + μ Σ ‖c_i‖`, W = √λ v, by accelerated proximal gradient, and returns the rows with
+/// non-zero coefficients.
 fn group_lasso(k: &Mat<f64>, products: &Mat<f64>, penalty: f64) -> Vec<usize> {
     let (n, q) = (products.nrows(), products.ncols());
     let step = 1.0 / k.self_adjoint_eigenvalues(faer::Side::Lower).unwrap().last().unwrap();
@@ -189,7 +190,7 @@ fn group_lasso(k: &Mat<f64>, products: &Mat<f64>, penalty: f64) -> Vec<usize> {
 }
 
 #[test]
-fn a_reduced_set_by_penalty_is_that_of_a_group_lasso() {
+fn a_reduced_set_by_penalty_is_the_solution_of_a_group_lasso() {
     let (points, gamma) = (toys::clusters(2), 50.0);
     let spec = Spec::new("rbf").with("gamma", gamma);
     let kernel = kernel::build(&spec, &points, 0).unwrap();

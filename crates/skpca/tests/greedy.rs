@@ -1,4 +1,4 @@
-//! Greedy expansion vectors: each pick and each exchange gains what it says, and few points hold much.
+//! Greedy expansion vectors: each pick and each exchange is the best one, and few points capture most of the variance.
 
 use faer::Mat;
 use skpca::{Fit, Model, Points, Scaling, Spec, Target, toys};
@@ -12,9 +12,9 @@ fn fit(points: &Points, method: &str, m: usize) -> Model {
         .unwrap()
 }
 
-/// `trace` counts all that a span captures, `top` what its best q components do.
+/// `trace` counts the variance in the whole span, `top` that of its best q components.
 #[test]
-fn each_pick_is_the_best_there_is_and_exchanges_only_help() {
+fn each_pick_is_the_best_one_and_exchanges_only_improve() {
     let points = toys::clusters(2);
     for (gain, counted) in [("trace", usize::MAX), ("top", Q)] {
         let captured = |rows: &[usize]| captured(&points, &points.select(rows), counted);
@@ -27,7 +27,7 @@ fn each_pick_is_the_best_there_is_and_exchanges_only_help() {
         for m in 1..=6 {
             let (rows, _) = chosen(",exchanges=0", m);
             assert!(last.iter().all(|row| rows.contains(row)), "{gain} {m}: {last:?} stay in {rows:?}");
-            // No other row beside the earlier ones captures more.
+            // No other row captures more together with the earlier ones.
             for other in (0..points.n()).filter(|row| !last.contains(row)) {
                 let tried = [&last[..], &[other]].concat();
                 assert!(captured(&tried) <= captured(&rows) * (1.0 + 1e-9), "{gain} {m}: {other}");
@@ -38,7 +38,7 @@ fn each_pick_is_the_best_there_is_and_exchanges_only_help() {
             last = rows;
         }
         assert!(paid, "{gain}: at least one exchange pays here");
-        // And none is left that does.
+        // No improving exchange is left.
         let (rows, _) = chosen("", 6);
         for at in 0..6 {
             for other in (0..points.n()).filter(|row| !rows.contains(row)) {
@@ -50,7 +50,8 @@ fn each_pick_is_the_best_there_is_and_exchanges_only_help() {
     }
 }
 
-/// What the best `q` components in the span of points capture: the largest eigenvalues of `L⁻¹ C L⁻ᵀ`.
+/// Returns the variance that the best `q` components in the span of points capture: the largest eigenvalues of
+/// `L⁻¹ C L⁻ᵀ`.
 fn captured(points: &Points, support: &Points<'static>, q: usize) -> f64 {
     let kernel = skpca::kernel::build(&Spec::new("rbf"), points, 0).unwrap();
     let (n, m) = (points.n(), support.n());
@@ -66,7 +67,7 @@ fn captured(points: &Points, support: &Points<'static>, q: usize) -> f64 {
 }
 
 #[test]
-fn it_holds_more_than_half_as_many_points_again_drawn_at_random() {
+fn greedy_points_capture_more_than_one_and_a_half_times_as_many_random_ones() {
     for points in [toys::parabola(0), toys::normal(600, 4, 0)] {
         for m in [6, 10] {
             let greedy = fit(&points, "greedy", m);
@@ -83,15 +84,15 @@ fn it_holds_more_than_half_as_many_points_again_drawn_at_random() {
 }
 
 #[test]
-fn what_q_components_need_is_held_better_by_their_own_gain() {
+fn the_leading_gain_captures_more_with_q_components_than_the_trace_gain() {
     let points = toys::normal(600, 4, 1);
     let [leading, trace] = ["greedy", "greedy,gain=trace"].map(|method| fit(&points, method, 25).parts().fidelity);
     assert!(leading > trace, "{leading} {trace}");
 }
 
-/// Sixteen hundred rows have a factor of rank 500, which holds less than all of them.
+/// The default factor of 1600 rows has rank 500 and does not represent them completely.
 #[test]
-fn a_fidelity_is_held_on_the_data_not_on_the_factor_alone() {
+fn a_target_fidelity_holds_on_the_data_not_only_on_the_factor() {
     let points = toys::normal(1600, 8, 0);
     for fidelity in [0.8, 0.9] {
         let target = Some(Target::Fidelity(fidelity));

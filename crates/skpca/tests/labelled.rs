@@ -1,9 +1,9 @@
-//! Labelled data: the conformal kernel separates classes as its definition says, and so do discriminant directions.
+//! Labelled data: the conformal kernel and discriminant directions separate classes as defined.
 
 use skpca::kernel::{self, Kernel};
 use skpca::{Error, Fit, Labels, Model, Points, Precision, Scaling, Target, format, toys};
 
-/// Two classes, one around the other, and their labels.
+/// Returns two classes, one around the other, and their labels.
 fn rings() -> (Points<'static>, Labels) {
     let noise = toys::normal(120, 2, 3);
     let radius = |i: usize| if i.is_multiple_of(3) { 0.4 } else { 1.2 };
@@ -29,7 +29,7 @@ fn fit(method: &str, kernel: &str, m: usize) -> Model {
     fit_of(method, kernel, m).run_labelled(&points, &labels, None, &()).unwrap()
 }
 
-/// J by its definition: scatter between classes over scatter within, in the kernel's feature space.
+/// Returns J by its definition: between-class scatter divided by within-class scatter in the kernel's feature space.
 fn separation(kernel: &dyn Kernel, points: &Points, labels: &Labels) -> f64 {
     apart(|i, j| kernel.eval(points.row(i), points.row(j)), labels, points.n())
 }
@@ -69,7 +69,7 @@ fn no_factor_separates_better_than_the_exact_one() {
     let long = separated(&fit("greedy", "conformal,gamma=1,delta=2,solver=iteration,rounds=2000,rate=0.1", 10));
     assert!(plain < short && short < long && long < best, "{plain} {short} {long} {best}");
     assert!(plain < positive && positive < best, "{plain} {positive} {best}");
-    // At the maximum every small change of any coefficient lowers J.
+    // At the maximum every small change of a coefficient decreases J.
     let spec = exact.parts().kernel.clone();
     let weights: Vec<f64> = spec.fields["weights"].as_array().unwrap().iter().map(|v| v.as_f64().unwrap()).collect();
     for at in 0..weights.len() {
@@ -80,7 +80,7 @@ fn no_factor_separates_better_than_the_exact_one() {
             assert!(separation(moved.as_ref(), &points, &labels) < best, "{at} {change}");
         }
     }
-    // What a fit says of J is J.
+    // The J in the report is correct.
     let note = &exact.parts().report.notes[0];
     assert!(note.contains(&format!("J = {best:.4} under the conformal kernel, {plain:.4} under rbf")), "{note}");
 }
@@ -90,7 +90,7 @@ fn a_positive_factor_is_positive_everywhere_and_a_factor_has_mean_square_one() {
     let (points, _) = rings();
     let f = |model: &Model, x: &[f64]| {
         let base = kernel::build(&"rbf,gamma=1".parse().unwrap(), &points, 0).unwrap();
-        // k′(x, x) = f(x)², and its sign is that of k′(x, z) for a z where f is positive.
+        // k′(x, x) = f(x)², and the sign of f(x) is that of k′(x, z) for a z where f is positive.
         let k = |z: &[f64]| model.kernel().eval(x, z) / base.eval(x, z);
         (model.kernel().eval(x, x).sqrt(), k(points.row(0)))
     };
@@ -105,14 +105,14 @@ fn a_positive_factor_is_positive_everywhere_and_a_factor_has_mean_square_one() {
     let (low, high) = values.iter().fold((f64::MAX, 0.0_f64), |(low, high), v| (low.min(*v), high.max(*v)));
     assert!(low > 0.0 && high / low <= 11.0, "{low} {high}");
     assert!(high / low > 1.2, "it does something");
-    // The exact factor changes its sign on these rings.
+    // The exact factor changes sign on these rings.
     let exact = fit("greedy", "conformal,gamma=1,delta=2", 8);
     let signs: Vec<bool> = points.rows().map(|row| f(&exact, row).1 > 0.0).collect();
     assert!(signs.contains(&true) && signs.contains(&false));
 }
 
 #[test]
-fn every_base_kernel_and_method_takes_a_factor_and_the_file_brings_it_back() {
+fn every_base_kernel_and_method_works_with_a_factor_and_files_restore_it() {
     let (points, _) = rings();
     for base in kernel::KERNELS.iter().filter(|entry| !entry.capabilities.labelled) {
         let gamma = if base.name == "sigmoid" { ",gamma=1e-7,coef0=0" } else { "" };
@@ -141,7 +141,7 @@ fn every_base_kernel_and_method_takes_a_factor_and_the_file_brings_it_back() {
 }
 
 #[test]
-fn labels_are_asked_for_and_must_be_one_per_row() {
+fn labels_are_required_and_must_be_one_per_row() {
     let (points, labels) = rings();
     let message = |error: Error| error.to_string();
     let conformal = fit_of("greedy", "conformal", 5);
@@ -169,7 +169,7 @@ fn labels_are_asked_for_and_must_be_one_per_row() {
         message(fit_of("greedy", "conformal,gama=1", 5).check().err().unwrap()),
         "unknown kernel parameter 'gama': expected one of delta, solver, regularisation, base, gamma, sigma, width"
     );
-    // Every row its own class: there is nothing within a class to be narrow.
+    // Every row is its own class: there is no within-class scatter.
     let own = Labels::new(0..120).unwrap();
     for fit in [conformal, fit_of("discriminant", "rbf", 5)] {
         let error = fit.run_labelled(&points, &own, None, &()).err().unwrap();
@@ -178,7 +178,7 @@ fn labels_are_asked_for_and_must_be_one_per_row() {
 }
 
 #[test]
-fn a_factor_that_is_known_needs_no_labels_but_points_of_its_width() {
+fn a_given_factor_needs_no_labels_but_points_of_its_width() {
     let (points, _) = rings();
     let learned = fit("greedy", "conformal", 5);
     let known = Fit { kernel: learned.parts().kernel.clone(), ..fit_of("greedy", "rbf", 5) };
@@ -189,7 +189,7 @@ fn a_factor_that_is_known_needs_no_labels_but_points_of_its_width() {
 }
 
 #[test]
-fn discriminant_directions_are_where_fishers_ratio_is_largest() {
+fn discriminant_directions_maximise_fishers_ratio() {
     let (points, labels) = rings();
     let model = fit("discriminant,regularisation=1e-9", "rbf,gamma=1", 10);
     assert_eq!((model.q(), model.parts().fidelity > 0.9), (1, true));
@@ -226,7 +226,7 @@ fn discriminant_directions_are_where_fishers_ratio_is_largest() {
 fn discriminant_directions_do_not_depend_on_centring() {
     let (points, labels) = rings();
     let features = |center| {
-        // All points: which ones greedy would choose does depend on it.
+        // With all points, because the greedy choice of points does depend on centring.
         let fit = Fit { center: Some(center), ..fit_of("discriminant", "laplacian,gamma=1", 120) };
         fit.run_labelled(&points, &labels, None, &()).unwrap().transform(&points, Precision::Double).unwrap()
     };
@@ -238,7 +238,7 @@ fn discriminant_directions_do_not_depend_on_centring() {
 }
 
 #[test]
-fn three_classes_give_two_directions_that_keep_them_apart() {
+fn three_classes_give_two_directions_that_separate_them() {
     let points = toys::clusters(0);
     let labels = Labels::new((0..90).map(|i| i / 30)).unwrap();
     let fit = Fit { method: "discriminant".parse().unwrap(), ..Fit::default() };
@@ -254,7 +254,7 @@ fn weights(model: &Model, field: &str) -> Vec<f64> {
     model.parts().kernel.fields[field].as_array().unwrap().iter().map(|v| v.as_f64().unwrap()).collect()
 }
 
-/// f itself, from the stored kernel.
+/// Returns f(x) by its definition, from the stored kernel.
 fn factor(model: &Model, x: &[f64]) -> f64 {
     let (b, v) = (weights(model, "weights"), weights(model, "vectors"));
     let number = |field: &str| model.parts().kernel.fields[field].as_f64().unwrap();
@@ -263,7 +263,7 @@ fn factor(model: &Model, x: &[f64]) -> f64 {
 }
 
 #[test]
-fn bumps_stand_where_the_method_puts_its_support_and_signs_are_counted() {
+fn centres_are_the_support_under_the_base_kernel_and_negative_signs_are_noted() {
     let (points, _) = rings();
     for method in ["greedy", "landmarks", "expansion"] {
         let model = fit(method, "conformal,gamma=1,delta=2", 9);
@@ -280,9 +280,9 @@ fn bumps_stand_where_the_method_puts_its_support_and_signs_are_counted() {
     }
 }
 
-/// More rows than are looked at, sorted by class, one class of a few rows alone.
+/// More rows than f is learned from, sorted by class, with one class of a few rows.
 #[test]
-fn a_sample_of_the_rows_knows_all_classes() {
+fn a_sample_of_the_rows_contains_all_classes() {
     let noise = toys::normal(4500, 2, 0);
     let class = |i: usize| if i < 5 { 2 } else { usize::from(i < 2200) };
     let shift = |i: usize| [3.0 * f64::from(class(i) == 1), 8.0 * f64::from(class(i) == 2)];
@@ -306,7 +306,7 @@ fn a_sample_of_the_rows_knows_all_classes() {
 }
 
 #[test]
-fn classes_that_do_not_vary_or_do_not_differ_are_refused_by_every_solver() {
+fn classes_without_variance_or_difference_are_rejected_by_every_solver() {
     let (points, _) = rings();
     let own = Labels::new(0..120).unwrap();
     for solver in ["exact", "positive", "iteration"] {
@@ -323,9 +323,9 @@ fn classes_that_do_not_vary_or_do_not_differ_are_refused_by_every_solver() {
     assert!(fit.run_labelled(&points, &own, None, &()).is_err());
 }
 
-/// Two bumps of opposite sign that nearly cancel: rounding of f must not keep the factorisation busy for ever.
+/// Two terms of opposite sign nearly cancel: rounding errors of f must not make the factorisation run forever.
 #[test]
-fn a_factor_that_cancels_ends() {
+fn fits_with_a_cancelling_factor_terminate() {
     let points = toys::normal(400, 2, 5);
     for (weight, apart) in [(1e4, 1e-3), (1e10, 1e-3), (1e6, 1e-9)] {
         let kernel = "conformal".parse::<skpca::Spec>().unwrap();
@@ -334,14 +334,14 @@ fn a_factor_that_cancels_ends() {
         for method in ["landmarks", "greedy", "expansion", "exact", "l21"] {
             let target = (method != "exact").then_some(Target::Support(30));
             let fit = Fit { kernel: kernel.clone(), target, ..fit_of(method, "rbf", 30) };
-            // A model, or a word on why there is none.
+            // Either a model or an error.
             let _ = fit.run(&points, None, &());
         }
     }
 }
 
 #[test]
-fn few_directions_are_looked_for_among_as_many_points_as_usual() {
+fn few_directions_use_the_default_number_of_points() {
     let (points, labels) = rings();
     let run = |method: &str, components| {
         let target = Some(Target::Fidelity(0.95));

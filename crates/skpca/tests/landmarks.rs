@@ -1,4 +1,4 @@
-//! `landmarks` by every kind of sampling: what is kept, how good it is, and that it is the same each time.
+//! `landmarks` with every kind of sampling: which points are kept, how good they are, and reproducibility.
 
 use std::collections::HashSet;
 
@@ -25,7 +25,7 @@ fn sampled(sampling: &str, steps: usize, m: usize, seed: u64, points: &Points) -
 }
 
 #[test]
-fn rows_are_kept_where_rows_are_drawn_and_synthetic_points_elsewhere() {
+fn drawn_landmarks_are_rows_and_moved_ones_are_synthetic() {
     let points = toys::normal(400, 4, 0);
     let table: HashSet<Vec<u64>> = points.rows().map(|row| row.iter().map(|v| v.to_bits()).collect()).collect();
     let held = |model: &Model| {
@@ -50,7 +50,7 @@ fn rows_are_kept_where_rows_are_drawn_and_synthetic_points_elsewhere() {
 }
 
 #[test]
-fn centres_hold_more_than_rows_and_steps_more_than_either() {
+fn centres_capture_more_than_rows_and_optimised_points_more_than_either() {
     let points = toys::normal(400, 4, 0);
     let mean = |sampling: &str, steps: usize| {
         (0..4).map(|seed| sampled(sampling, steps, M, seed, &points).parts().fidelity).sum::<f64>() / 4.0
@@ -85,9 +85,9 @@ fn the_same_seed_gives_the_same_bytes_on_any_number_of_threads() {
     }
 }
 
-/// Twenty rows far from the others, and from each other: what is rare has leverage.
+/// Twenty rows far from the others and from each other: rare rows have high leverage.
 #[test]
-fn leverage_draws_what_is_rare_more_often_than_a_uniform_draw_does() {
+fn leverage_sampling_draws_rare_rows_more_often_than_uniform_sampling() {
     let mut values = toys::normal(400, 2, 3).values().to_vec();
     (0..20).for_each(|i| values[2 * i..2 * i + 2].copy_from_slice(&[10.0 + 5.0 * i as f64, -10.0]));
     let points = Points::new(2, values).unwrap();

@@ -1,4 +1,4 @@
-//! Laws that hold for every method and every kernel of the registries. A new entry is tested by existing.
+//! Laws that hold for every method and every kernel of the registries. New entries are tested automatically.
 
 use std::sync::atomic::{AtomicUsize, Ordering};
 
@@ -9,16 +9,16 @@ use skpca::{
     toys,
 };
 
-/// Every kernel with parameters under which it is positive semi-definite.
+/// Returns every kernel, with parameters for which it is positive semi-definite.
 fn kernels() -> Vec<Spec> {
     let valid = |entry: &kernel::Entry| match entry.capabilities {
-        // An f in the plane that changes its sign, as learned ones do.
+        // An f in the plane that changes sign, as learned ones do.
         kernel::Capabilities { labelled: true, .. } => Spec::new(entry.name)
             .with("delta", 0.5)
             .with("constant", 0.5)
             .with("weights", vec![1.0, -1.5])
             .with("vectors", vec![-0.5, 0.2, 0.7, 0.1]),
-        // tanh is nearly linear, and so nearly positive semi-definite, on small arguments only.
+        // tanh is nearly linear, and thus nearly positive semi-definite, for small arguments only.
         kernel::Capabilities { positive_semidefinite: false, .. } => {
             Spec::new(entry.name).with("gamma", 1e-7).with("coef0", 0.0)
         }
@@ -34,23 +34,23 @@ fn methods() -> Vec<Spec> {
     all.chain(own.map(|entry| Spec::new(entry.name).with("refit", false))).collect()
 }
 
-/// What the registry knows of a method.
+/// Returns the capabilities of a method.
 fn can(method: &Spec) -> Capabilities {
     method::entry(method).unwrap().capabilities
 }
 
-/// The method that keeps every row, to which others are compared.
+/// Returns the method that keeps every row, to which others are compared.
 fn reference() -> Spec {
     let entry = METHODS.iter().find(|entry| entry.capabilities.keeps_all_rows);
     Spec::new(entry.unwrap().name)
 }
 
-/// Whether a method takes a kernel.
+/// Returns whether a method works with a kernel.
 fn takes(method: &Spec, kernel: &Spec) -> bool {
     method::entry(method).unwrap().takes(kernel)
 }
 
-/// The kernel that a method takes by default.
+/// Returns the default kernel of a method.
 fn default_kernel(method: &Spec) -> Spec {
     method::entry(method).unwrap().kernel()
 }
@@ -60,7 +60,7 @@ fn cases() -> Vec<(Spec, Spec)> {
     all.filter(|(method, kernel)| takes(method, kernel)).collect()
 }
 
-/// A target for methods that have one.
+/// Returns the target, for methods that have one.
 fn asked(method: &Spec, target: Target) -> Option<Target> {
     (!can(method).keeps_all_rows).then_some(target)
 }
@@ -71,19 +71,19 @@ fn fit_of(method: &Spec, kernel: &Spec, m: usize) -> Fit {
         kernel: kernel.clone(),
         components: Some(2),
         target: asked(method, Target::Support(m)),
-        // One of them does not centre unless asked.
+        // One of them does not centre by default.
         center: Some(true),
         scaling: Scaling::None,
         ..Fit::default()
     }
 }
 
-/// Three classes: as many as two components separate.
+/// Returns labels of three classes, which two components can separate.
 fn labels(points: &Points) -> Labels {
     Labels::new((0..points.n()).map(|row| 3 * row / points.n())).unwrap()
 }
 
-/// Fits, with labels where the method needs them.
+/// Fits a model, with labels if the method needs them.
 fn run(fit: &Fit, points: &Points) -> skpca::Result<Model> {
     if fit.labelled()? { fit.run_labelled(points, &labels(points), None, &()) } else { fit.run(points, None, &()) }
 }
@@ -115,11 +115,12 @@ fn supports_are_increasing_and_components_orthonormal() {
     }
 }
 
-/// Components are orthonormal; those that are not come with a frame that makes them so.
+/// Asserts that components are orthonormal, or have a frame that makes them so.
 fn assert_orthonormal(model: &Model, case: &str) {
     let (parts, m) = (model.parts(), model.m());
     let a = parts.frame.as_ref().map_or_else(|| parts.coefficients.clone(), |frame| &parts.coefficients * frame);
-    // The inner product, and the size of its terms: points near to each other have large coefficients that cancel.
+    // The inner product, and the magnitude of its terms: points close to each other have large coefficients that
+    // cancel.
     let inner = |k: usize, l: usize| -> (f64, f64) {
         let pairs = (0..m).flat_map(|i| (0..m).map(move |j| (i, j)));
         let term = |(i, j)| a[(i, k)] * a[(j, l)] * model.kernel().eval(parts.support.row(i), parts.support.row(j));
@@ -135,7 +136,7 @@ fn assert_orthonormal(model: &Model, case: &str) {
     }
 }
 
-/// `k(x,x) − 2 βᵀk_z(x) + μᵀβ − ‖Eᵀ project(x)‖²` by its terms, and the size of what rounding is a share of.
+/// Returns `k(x,x) − 2 βᵀk_z(x) + μᵀβ − ‖Eᵀ project(x)‖²` term by term, and the magnitude that rounding is relative to.
 fn score_by_definition(model: &Model, x: &[f64]) -> (f64, f64) {
     let (parts, m) = (model.parts(), model.m());
     let k: Vec<f64> = parts.support.rows().map(|z| model.kernel().eval(z, x)).collect();
@@ -153,7 +154,7 @@ fn score_by_definition(model: &Model, x: &[f64]) -> (f64, f64) {
 }
 
 #[test]
-fn scores_are_their_definition_and_below_zero_by_rounding_only() {
+fn scores_equal_their_definition_which_is_negative_by_rounding_only() {
     let (points, others) = (toys::clusters(6), toys::parabola(6));
     let mut negative = 0;
     for (method, kernel) in cases() {
@@ -172,11 +173,11 @@ fn scores_are_their_definition_and_below_zero_by_rounding_only() {
             }
         }
     }
-    assert!(negative > 0, "some are rounding");
+    assert!(negative > 0, "some are negative by rounding");
 }
 
 #[test]
-fn uncentred_fits_are_sound_too() {
+fn uncentred_fits_are_consistent() {
     let points = toys::clusters(1);
     for (method, kernel) in cases() {
         let uncentred = |method: &Spec, m| {
@@ -191,7 +192,7 @@ fn uncentred_fits_are_sound_too() {
         if !can(&method).labelled {
             assert!((parts.fidelity - few.captured() / exact.captured()).abs() < 1e-8, "{case}");
         }
-        // Nothing is taken off: the variance of a feature is its mean square.
+        // Without centring the variance of a feature is its mean square.
         let features = few.transform(&points, Precision::Double).unwrap();
         for (k, stated) in parts.variances.iter().enumerate() {
             let square = features.iter().skip(k).step_by(few.q()).map(|y| y * y).sum::<f64>() / points.n() as f64;
@@ -200,21 +201,21 @@ fn uncentred_fits_are_sound_too() {
     }
 }
 
-/// Asks to stop at one look, and never again: whoever does not listen then goes on.
+/// Asks to stop at a single report: a fit that ignores it will finish.
 struct Until {
     last: usize,
-    looks: AtomicUsize,
+    reports: AtomicUsize,
 }
 
 impl Watch for Until {
     fn at(&self, _: &str, fraction: f64) -> bool {
         assert!((0.0..=1.0).contains(&fraction), "{fraction}");
-        self.looks.fetch_add(1, Ordering::Relaxed) + 1 != self.last
+        self.reports.fetch_add(1, Ordering::Relaxed) + 1 != self.last
     }
 }
 
 #[test]
-fn every_method_can_be_stopped_whenever_it_looks() {
+fn every_method_can_be_stopped_at_every_report() {
     let points = toys::parabola(3);
     let labels = labels(&points);
     for method in methods() {
@@ -223,19 +224,19 @@ fn every_method_can_be_stopped_whenever_it_looks() {
                 let target = asked(&method, target);
                 let fit = Fit { target, components: Some(2), ..fit_of(&method, &kernel, 0) };
                 let stopped = |last: usize| {
-                    let watch = Until { last, looks: AtomicUsize::new(0) };
+                    let watch = Until { last, reports: AtomicUsize::new(0) };
                     let model = if fit.labelled().unwrap() {
                         fit.run_labelled(&points, &labels, None, &watch)
                     } else {
                         fit.run(&points, None, &watch)
                     };
-                    (model, watch.looks.into_inner())
+                    (model, watch.reports.into_inner())
                 };
                 let case = format!("{method} {kernel} {target:?}");
-                let (model, looks) = stopped(usize::MAX);
-                assert!(model.is_ok() && looks > 0, "{case}: {looks}");
-                for last in (1..=looks.min(10)).chain([looks / 2, looks]).filter(|last| *last > 0) {
-                    assert_eq!(stopped(last).0.err(), Some(Error::Interrupted), "{case}: {last} of {looks}");
+                let (model, reports) = stopped(usize::MAX);
+                assert!(model.is_ok() && reports > 0, "{case}: {reports}");
+                for last in (1..=reports.min(10)).chain([reports / 2, reports]).filter(|last| *last > 0) {
+                    assert_eq!(stopped(last).0.err(), Some(Error::Interrupted), "{case}: {last} of {reports}");
                 }
             }
         }
@@ -243,14 +244,14 @@ fn every_method_can_be_stopped_whenever_it_looks() {
 }
 
 #[test]
-fn a_study_gives_what_separate_fits_give() {
+fn a_study_gives_the_same_models_as_separate_fits() {
     let points = toys::clusters(4);
     let labels = labels(&points);
     let clock = || std::time::Duration::ZERO;
     for kernel in kernels() {
         let study = Study::new(&fit_of(&reference(), &kernel, 0), &points, Some(&labels), None, &clock).unwrap();
         for method in methods().into_iter().filter(|method| takes(method, &kernel)) {
-            // The second finds what the first has made.
+            // The second fit reuses the shared results of the first.
             for target in [Target::Support(7), Target::Fidelity(0.8)] {
                 let target = asked(&method, target);
                 let alone = run(&Fit { target, ..fit_of(&method, &kernel, 0) }, &points).unwrap();
@@ -262,7 +263,7 @@ fn a_study_gives_what_separate_fits_give() {
 }
 
 #[test]
-fn captured_shares_are_those_of_features_and_scores() {
+fn captured_shares_agree_with_features_and_scores() {
     let (points, others) = (toys::parabola(0), toys::parabola(1));
     for (method, kernel) in cases() {
         let model = fit(&method, &kernel, &points, 10);
@@ -284,7 +285,7 @@ fn captured_shares_are_those_of_features_and_scores() {
 }
 
 #[test]
-fn variances_are_those_of_the_features() {
+fn variances_equal_those_of_the_features() {
     let points = toys::parabola(2);
     for (method, kernel) in cases() {
         let model = fit(&method, &kernel, &points, 15);
@@ -308,18 +309,18 @@ fn no_method_captures_more_than_exact_and_full_support_captures_as_much() {
         let exact = fit(&reference(), &kernel, &points, 0);
         let few = fit(&method, &kernel, &points, 4);
         assert!(few.captured() <= exact.captured() * (1.0 + 1e-9), "{method} {kernel}");
-        // Components that separate classes are not those of largest variance, and their fidelity is that of the span.
+        // Components that separate classes do not maximise variance, and their fidelity is that of the span.
         if can(&method).labelled {
             continue;
         }
         assert!((few.parts().fidelity - few.captured() / exact.captured()).abs() < 1e-8, "{method} {kernel}");
-        // The likelihood has a maximum with fewer points however small the noise.
+        // The likelihood has a maximum with fewer points for any noise.
         if can(&method).density {
             continue;
         }
         let all = fit(&method, &kernel, &points, points.n());
         assert!((all.captured() / exact.captured() - 1.0).abs() < 1e-8, "{method} {kernel}");
-        // Points dropped as dependent are so to 1e-12 of a squared length: scores may differ by its root, at most.
+        // Points are dropped as dependent up to 1e-12 of a squared norm: scores may differ by at most its square root.
         let new = toys::parabola(3);
         let scores = [&all, &exact].map(|model| model.score(&new, Precision::Double).unwrap());
         let size = scores[1].iter().copied().fold(exact.parts().total_variance, f64::max);
@@ -330,7 +331,7 @@ fn no_method_captures_more_than_exact_and_full_support_captures_as_much() {
 }
 
 #[test]
-fn one_seed_one_model_on_any_number_of_threads() {
+fn the_same_seed_gives_the_same_model_on_any_number_of_threads() {
     let points = toys::parabola(4);
     for (method, kernel) in cases() {
         let on = |threads: usize| {
@@ -346,8 +347,8 @@ fn one_seed_one_model_on_any_number_of_threads() {
     }
 }
 
-/// How much the support makes of rounding: largest over smallest eigenvalue of its kernel matrix. Points that nearly
-/// depend on each other span directions that only their last digits know.
+/// Returns the condition number of the support's kernel matrix, by which rounding errors are amplified: directions
+/// spanned by nearly dependent points depend on the last digits.
 fn condition(model: &Model) -> f64 {
     let z = &model.parts().support;
     let k = faer::Mat::from_fn(z.n(), z.n(), |i, j| model.kernel().eval(z.row(i), z.row(j)));
@@ -356,7 +357,7 @@ fn condition(model: &Model) -> f64 {
 }
 
 #[test]
-fn every_instruction_set_gives_the_same_model_but_for_rounding() {
+fn every_instruction_set_gives_the_same_model_up_to_rounding() {
     let (points, others) = (toys::parabola(4), toys::parabola(5));
     for (method, kernel) in cases() {
         let on = |level: Level| {
@@ -365,9 +366,9 @@ fn every_instruction_set_gives_the_same_model_but_for_rounding() {
             (model, scores)
         };
         let (auto, expected) = on(Level::Auto);
-        // Points that move end where the last digits of a gradient send them.
+        // Where optimised points end depends on the last digits of gradients.
         let moved = can(&method).synthetic_points;
-        // Components of a method's own that are nearly parallel span what its tolerance leaves of them.
+        // The span of a method's own components, if they are nearly parallel, is only accurate to its tolerance.
         let own = auto.parts().frame.is_some();
         let near = if own {
             1e-3
@@ -376,24 +377,25 @@ fn every_instruction_set_gives_the_same_model_but_for_rounding() {
         } else {
             1e-9
         };
-        // The worst case would be 30 times as much.
+        // The worst case would be 30 times as large.
         let near = near + f64::EPSILON * condition(&auto) / 30.0;
         let scale = expected.iter().copied().fold(auto.parts().total_variance, f64::max);
         for (i, level) in Level::available().into_iter().enumerate() {
             let (model, scores) = on(level);
             let case = format!("{method} {kernel} {level}");
             if method.name == "robust" {
-                // Rows join and leave at the edge of its insensitive band, where rounding decides: others do as well.
+                // Rounding decides which rows at the edge of the insensitive band are used; other choices are as good.
                 assert!((model.captured() / auto.captured() - 1.0).abs() < 0.05, "{case}");
                 continue;
             }
-            // Points that span all of feature space do so wherever they are: rounding decides which they are.
+            // If any points span the whole feature space, rounding decides which are kept.
             let spans_all = auto.m() >= auto.kernel().rank(points.d());
             assert!(spans_all || model.parts().rows == auto.parts().rows, "{case}");
             assert_eq!(model.m(), auto.m(), "{case}");
-            assert!(i > 0 || scores == expected, "{case}: the best is what is taken by default");
+            assert!(i > 0 || scores == expected, "{case}: the best level is the default");
             if moved && matches!(model.kernel().form(), Form::Manhattan { .. }) {
-                // Its gradient jumps wherever two coordinates are equal: there are many maxima near to each other.
+                // The gradient is discontinuous where two coordinates are equal, so there are many maxima close
+                // together.
                 assert!((model.captured() / auto.captured() - 1.0).abs() < 1e-3, "{case}");
                 continue;
             }
@@ -403,8 +405,8 @@ fn every_instruction_set_gives_the_same_model_but_for_rounding() {
     }
 }
 
-/// On a grid eigenvalues are equal in pairs, and rows in eights. Methods that look at single eigenvectors, any of which
-/// will do, are not among these.
+/// On a grid, eigenvalues are equal in pairs and rows are equivalent in groups of eight. Methods that use single
+/// eigenvectors, which are then not unique, are not tested.
 #[test]
 fn ties_are_not_broken_by_rounding() {
     let grid: Vec<f64> = (0..400).flat_map(|i| [f64::from(i % 20), f64::from(i / 20)]).collect();
@@ -432,7 +434,7 @@ fn ties_are_not_broken_by_rounding() {
 }
 
 #[test]
-fn written_and_read_back_it_is_the_same_model() {
+fn a_model_written_and_read_back_is_the_same() {
     let points = toys::clusters(5);
     for (method, kernel) in cases() {
         let model = fit(&method, &kernel, &points, 12);
@@ -455,7 +457,7 @@ fn scores_are_squared_distances_and_the_threshold_is_their_quantile() {
         assert!(scores.iter().all(|s| *s >= 0.0));
         let parts = model.parts();
         let below = scores.iter().filter(|s| **s <= parts.scores.threshold).count();
-        // 0.95 of 500, give or take equal scores of kernels whose features fill the span.
+        // 0.95 of 500, up to equal scores under kernels whose feature space is spanned.
         if parts.scores.threshold > 1e-12 {
             assert!((474..=476).contains(&below), "{method} {kernel}: {below}");
         }
@@ -499,7 +501,7 @@ fn permuting_the_rows_permutes_the_model() {
     let classes = labels(&points);
     let permuted = (points.select(&order), Labels::new(order.iter().map(|row| classes.of(*row))).unwrap());
     for (method, kernel) in cases() {
-        // A method that draws rows draws their numbers: there is nothing to choose where it keeps them all.
+        // Methods that draw rows draw row numbers, which change; with all rows kept there is nothing to draw.
         let drawn = |seed| {
             run(&Fit { seed, ..fit_of(&method, &default_kernel(&method), 6) }, &points).unwrap().parts().rows.clone()
         };
@@ -514,18 +516,18 @@ fn permuting_the_rows_permutes_the_model() {
         let (after, case) = (after.unwrap(), format!("{method} {kernel}"));
         let scores = [&before, &after].map(|model| model.score(&others, Precision::Double).unwrap());
         let scale = scores[0].iter().copied().fold(before.parts().total_variance, f64::max);
-        // As between instruction sets: sums have another order.
+        // Tolerances as between instruction sets, because sums have another order.
         let moved = can(&method).synthetic_points;
         let near = match before.kernel().form() {
             Form::Manhattan { .. } if moved => 1e-2,
             _ if moved => 1e-6,
-            // Points dropped as dependent are so to 1e-12 of a squared length.
+            // Points are dropped as dependent up to 1e-12 of a squared norm.
             _ if m == n => 1e-8,
             _ => 1e-9,
         };
         let off = scores[0].iter().zip(&scores[1]).map(|(a, b)| (a - b).abs() / scale).fold(0.0, f64::max);
         assert!(off < near, "{case}: {off:e}");
-        // Points that span all there is could be others.
+        // If the points span all rows, other points could too.
         if before.parts().report.residual_trace > 1e-9 {
             let back = |rows: &Vec<usize>| {
                 let mut rows: Vec<usize> = rows.iter().map(|row| order[*row]).collect();
@@ -538,7 +540,7 @@ fn permuting_the_rows_permutes_the_model() {
 }
 
 #[test]
-fn fidelity_asked_for_is_fidelity_held() {
+fn the_requested_fidelity_is_reached() {
     let points = toys::parabola(9);
     for entry in METHODS.iter().filter(|entry| !entry.capabilities.keeps_all_rows) {
         for fidelity in [0.5, 0.8, 0.9] {
@@ -551,7 +553,7 @@ fn fidelity_asked_for_is_fidelity_held() {
 }
 
 #[test]
-fn with_the_best_components_in_their_span_few_points_hold_much() {
+fn few_points_capture_much_with_the_best_components_in_their_span() {
     let points = toys::parabola(9);
     for method in ["landmarks", "l21", "l1", "elastic-net"] {
         let size = |fidelity| {
@@ -566,7 +568,7 @@ fn with_the_best_components_in_their_span_few_points_hold_much() {
 }
 
 #[test]
-fn those_that_have_a_path_give_it_and_others_refuse() {
+fn methods_with_a_path_return_it_and_others_reject_it() {
     let points = toys::clusters(3);
     for entry in METHODS {
         let fit = Fit { method: Spec::new(entry.name), kernel: entry.kernel(), ..Fit::default() };
@@ -575,7 +577,7 @@ fn those_that_have_a_path_give_it_and_others_refuse() {
 }
 
 #[test]
-fn a_parameter_that_fixes_the_size_leaves_no_room_for_a_target() {
+fn a_parameter_that_fixes_the_size_excludes_a_target() {
     let points = toys::clusters(3);
     for entry in METHODS {
         for parameter in entry.parameters.iter().filter(|parameter| parameter.domain != Domain::Boolean) {
@@ -593,7 +595,7 @@ fn a_parameter_that_fixes_the_size_leaves_no_room_for_a_target() {
 }
 
 #[test]
-fn impossible_requests_are_refused_by_name() {
+fn invalid_requests_are_rejected_by_name() {
     let points = toys::clusters(0);
     let message = |fit: Fit| fit.run(&points, None, &()).err().map(|e| e.to_string()).unwrap_or_default();
     let base = Fit::default;
@@ -604,11 +606,8 @@ fn impossible_requests_are_refused_by_name() {
             METHODS.iter().map(|e| e.name).collect::<Vec<_>>().join(", ")
         )
     );
-    assert_eq!(message(Fit { components: Some(0), ..base() }), "components = 0: expected a whole number from 1");
-    assert_eq!(
-        message(Fit { target: Some(Target::Support(0)), ..base() }),
-        "support = 0: expected a whole number from 1"
-    );
+    assert_eq!(message(Fit { components: Some(0), ..base() }), "components = 0: expected an integer ≥ 1");
+    assert_eq!(message(Fit { target: Some(Target::Support(0)), ..base() }), "support = 0: expected an integer ≥ 1");
     assert_eq!(
         message(Fit { target: Some(Target::Support(91)), ..base() }),
         "support = 91: expected at most the 90 rows there are"
@@ -628,7 +627,7 @@ fn impossible_requests_are_refused_by_name() {
 }
 
 #[test]
-fn many_equal_rows_are_refused_not_fitted() {
+fn tables_of_equal_rows_are_rejected() {
     let same = Points::new(2, [0.3, 0.7].repeat(1600)).unwrap();
     for method in METHODS {
         for kernel in ["rbf,gamma=1", "linear", "cosine"] {
@@ -644,7 +643,7 @@ fn many_equal_rows_are_refused_not_fitted() {
 }
 
 #[test]
-fn rank_and_dependence_are_told() {
+fn low_rank_and_dependent_points_are_noted() {
     let points = toys::clusters(0);
     let linear =
         Fit { kernel: Spec::new("linear"), components: Some(10), target: Some(Target::Support(9)), ..Fit::default() };
@@ -659,7 +658,7 @@ fn rank_and_dependence_are_told() {
     );
 }
 
-/// Tables that tempt a method to divide by zero, to run out of rank or to cross one of its sizes.
+/// Returns tables that could make a method divide by zero, run out of rank or cross one of its size limits.
 fn odd_tables() -> Vec<(&'static str, Points<'static>)> {
     let line = |n: usize, each: &dyn Fn(usize) -> f64| Points::new(1, (0..n).map(each).collect::<Vec<f64>>()).unwrap();
     let repeated: Vec<usize> = (0..90).map(|i| i / 3).collect();
@@ -680,7 +679,7 @@ fn odd_tables() -> Vec<(&'static str, Points<'static>)> {
 }
 
 #[test]
-fn odd_tables_end_in_a_sound_model_or_an_error() {
+fn odd_tables_give_a_consistent_model_or_an_error() {
     for method in methods().into_iter().chain(["l1,sequential=true".parse().unwrap()]) {
         for (name, points) in odd_tables() {
             for (target, kernel) in [
@@ -741,9 +740,9 @@ fn scores_are_distances_to_the_span_of_components_that_are_not_orthogonal() {
     assert!(overlap > 1e-3, "some of the components overlap: {overlap}");
 }
 
-/// All eigenvalues equal, and more components asked for than the factor that guides the iteration has columns.
+/// All eigenvalues are equal, and more components are requested than the factor that guides the iteration has columns.
 #[test]
-fn a_flat_spectrum_has_as_many_components_as_asked_for() {
+fn a_flat_spectrum_has_the_requested_number_of_components() {
     let points = toys::normal(1600, 20, 0);
     let kernel: Spec = "rbf,gamma=10".parse().unwrap();
     let base = Fit { kernel, components: Some(150), scaling: Scaling::None, ..Fit::default() };
@@ -759,9 +758,9 @@ fn a_flat_spectrum_has_as_many_components_as_asked_for() {
     );
 }
 
-/// With few dimensions the fidelity is exact, however many rows there are, and a few rows that span the rest are found.
+/// With few dimensions the fidelity is exact for any number of rows, and a few rows that span the others are found.
 #[test]
-fn few_dimensions_are_seen_whole() {
+fn few_dimensions_are_handled_exactly() {
     let each = |i: usize| [(0.7 * i as f64).sin(), (0.3 * i as f64).cos(), if i % 2500 == 7 { 5.0 } else { 0.0 }];
     let points = Points::new(3, (0..5000).flat_map(each).collect::<Vec<f64>>()).unwrap();
     for kernel in ["linear", "cosine"] {
@@ -780,7 +779,7 @@ fn few_dimensions_are_seen_whole() {
     }
 }
 
-/// A factor of low rank does not know what exact kernel PCA captures.
+/// The reference for the fidelity must not come from a factor of low rank.
 #[test]
 fn fidelity_does_not_depend_on_the_rank_of_the_factor() {
     let points = toys::parabola(7);
@@ -818,7 +817,7 @@ fn score_gradients_agree_with_differences() {
             };
             let step = 1e-5;
             let expected = (score(step) - score(-step)) / (2.0 * step);
-            // Scores of 0 are rounding, cut off there.
+            // Scores are cut off at 0, where differences are meaningless.
             if score(0.0) > 1e-9 * size {
                 assert!((found - expected).abs() < 1e-5 * size.max(1e-4), "{method} {kernel} {at}: {found} {expected}");
             }
@@ -826,7 +825,7 @@ fn score_gradients_agree_with_differences() {
     }
 }
 
-/// Components whose variance is near rounding: features have it all the same.
+/// Features have the stated variance even for components whose variance is close to rounding error.
 #[test]
 fn the_last_components_of_exact_kernel_pca_are_centred_too() {
     let points = toys::normal(30, 1, 0);
@@ -839,17 +838,17 @@ fn the_last_components_of_exact_kernel_pca_are_centred_too() {
     }
 }
 
-/// Every method that lets rows count differently, and kernels of every shape.
+/// Returns every method that supports weights, with kernels of every form.
 fn weighted_cases() -> Vec<(Spec, Spec)> {
     cases().into_iter().filter(|(method, kernel)| can(method).weights && !is_learned(kernel)).collect()
 }
 
-/// Whether a kernel's own numbers come from labels, so that a fit of it may not be told of weights.
+/// Returns whether a kernel is learned from labels; such kernels do not support weights.
 fn is_learned(kernel: &Spec) -> bool {
     KERNELS.iter().any(|entry| entry.name == kernel.name && entry.capabilities.labelled)
 }
 
-/// Rows, how often each is repeated, and the rows repeated.
+/// Returns rows, their weights, and the rows repeated as often as their weights say.
 fn repeated(n: usize) -> (Points<'static>, Vec<f64>, Points<'static>) {
     let points = toys::normal(n, 2, 3);
     let weights: Vec<f64> = (0..n).map(|i| [1.0, 3.0, 2.0, 1.0, 0.0][i % 5]).collect();
@@ -862,24 +861,24 @@ fn weighted(fit: &Fit, points: &Points, weights: &[f64]) -> Model {
     fit.train(data).unwrap_or_else(|error| panic!("{} {}: {error}", fit.method, fit.kernel))
 }
 
-/// The largest difference of what two models say of the same rows, in the units of the first.
+/// Returns the largest difference of features and scores of two models, relative to those of the first.
 fn apart(a: &Model, b: &Model, fresh: &Points) -> f64 {
-    let said = |model: &Model| {
+    let outputs = |model: &Model| {
         let precision = Precision::Double;
         [model.transform(fresh, precision).unwrap(), model.score(fresh, precision).unwrap()]
     };
-    // Where components hold everything, scores are rounding: that of the variance.
+    // If components capture everything, scores are rounding errors relative to the variance.
     let unit = a.parts().total_variance;
     let relative = |(a, b): (&Vec<f64>, &Vec<f64>)| {
         let size = a.iter().fold(unit, |size, v| size.max(v.abs()));
         assert_eq!(a.len(), b.len());
         a.iter().zip(b).map(|(a, b)| (a - b).abs() / size).fold(0.0, f64::max)
     };
-    said(a).iter().zip(&said(b)).map(relative).fold(0.0, f64::max)
+    outputs(a).iter().zip(&outputs(b)).map(relative).fold(0.0, f64::max)
 }
 
 #[test]
-fn weights_are_repeated_rows() {
+fn weights_equal_repeated_rows() {
     let (points, weights, copies) = repeated(60);
     let fresh = toys::normal(30, 2, 4);
     let mut wrong = Vec::new();
@@ -887,7 +886,7 @@ fn weights_are_repeated_rows() {
         for scaling in [Scaling::None, Scaling::Standard] {
             let fit = Fit { scaling, ..fit_of(&method, &kernel, 8) };
             let (found, expected) = (weighted(&fit, &points, &weights), fit.run(&copies, None, &()).unwrap());
-            // A copy is as good as its row: the points are the same, not their numbers.
+            // Any copy of a row may be chosen, so points are compared, not row numbers.
             let chooses = !can(&method).synthetic_points && !can(&method).keeps_all_rows;
             let (a, b) = (found.parts(), expected.parts());
             let points = if chooses { difference(a.support.values(), b.support.values()) } else { 0.0 };
@@ -905,19 +904,19 @@ fn weights_are_repeated_rows() {
     assert!(wrong.is_empty(), "{}", wrong.join("\n"));
 }
 
-/// The largest difference of two lists; infinite where one is longer.
+/// Returns the largest difference of two lists; infinite if their lengths differ.
 fn difference(a: &[f64], b: &[f64]) -> f64 {
     let largest = a.iter().zip(b).map(|(a, b)| (a - b).abs()).fold(0.0, f64::max);
     if a.len() == b.len() { largest } else { f64::INFINITY }
 }
 
-/// Steps of an optimiser end where they may, a rounding earlier or later.
+/// Returns the tolerance for a method: optimisers may stop a step earlier or later because of rounding.
 fn near(method: &Spec) -> f64 {
     if can(method).synthetic_points { 1e-4 } else { 1e-9 }
 }
 
 #[test]
-fn only_the_shares_of_weights_count() {
+fn only_relative_weights_matter() {
     let (points, _, _) = repeated(60);
     let weights: Vec<f64> = (0..60).map(|i| 0.1 + (i % 7) as f64).collect();
     let scaled: Vec<f64> = weights.iter().map(|w| 0.3 * w).collect();
@@ -930,7 +929,7 @@ fn only_the_shares_of_weights_count() {
 }
 
 #[test]
-fn rows_that_count_nothing_are_not_there_and_equal_weights_change_nothing() {
+fn rows_of_weight_zero_are_ignored() {
     let points = toys::normal(60, 2, 3);
     let kept: Vec<usize> = (0..60).filter(|i| i % 3 != 0).collect();
     let weights: Vec<f64> = (0..60).map(|i| if i % 3 == 0 { 0.0 } else { 1.0 }).collect();
@@ -945,7 +944,7 @@ fn rows_that_count_nothing_are_not_there_and_equal_weights_change_nothing() {
 }
 
 #[test]
-fn weights_that_make_no_sense_are_refused() {
+fn invalid_weights_are_rejected() {
     let points = toys::normal(40, 2, 0);
     let message = |method: &Spec, weights: &[f64]| {
         let fit = fit_of(method, &default_kernel(method), 5);

@@ -1,4 +1,4 @@
-//! Maximum likelihood against the paper's own two iterations, and what has to hold of its results.
+//! Maximum likelihood against the paper's own two iterations, and properties of its results.
 
 use crate::oracle::tipping::{Oracle, Update};
 use faer::{Mat, Side};
@@ -19,7 +19,7 @@ fn gram(points: &Points, kernel: &str) -> Mat<f64> {
     Mat::from_fn(points.n(), points.n(), |i, j| kernel.eval(points.row(i), points.row(j)))
 }
 
-/// L from the report, which has it a row and with the dimensions' constant.
+/// Returns L from the report, which states it per row and with the constant of the dimension.
 fn likelihood(model: &Model) -> f64 {
     let (parts, density) = (model.parts(), model.parts().density.as_ref().unwrap());
     let constant = density.dimension as f64 * (std::f64::consts::TAU * density.noise).ln();
@@ -27,7 +27,7 @@ fn likelihood(model: &Model) -> f64 {
 }
 
 #[test]
-fn neither_of_the_papers_iterations_gets_higher() {
+fn neither_of_the_papers_iterations_reaches_a_higher_likelihood() {
     let third: Vec<usize> = (0..500).step_by(5).collect();
     for (name, points, kernel, noise) in [
         ("clusters 0", toys::clusters(0), CLUSTERS, NOISE),
@@ -55,7 +55,7 @@ fn neither_of_the_papers_iterations_gets_higher() {
     }
 }
 
-/// ρ of every point, from the model's file alone: `f_iᵀC⁻¹f_j = (k_ij − Σ_l a_l(x_i) a_l(x_j))/σ²`.
+/// Returns ρ of every point, computed from the model alone: `f_iᵀC⁻¹f_j = (k_ij − Σ_l a_l(x_i) a_l(x_j))/σ²`.
 fn ratios(model: &Model, points: &Points) -> Vec<f64> {
     let density = model.parts().density.as_ref().unwrap();
     let (n, m) = (points.n(), model.m());
@@ -70,7 +70,7 @@ fn ratios(model: &Model, points: &Points) -> Vec<f64> {
 }
 
 #[test]
-fn the_certificate_holds_when_recomputed_from_what_is_returned() {
+fn the_optimality_conditions_hold_when_recomputed_from_the_model() {
     for (points, kernel) in [
         (toys::clusters(2), CLUSTERS),
         (toys::parabola(1), "rbf"),
@@ -80,7 +80,7 @@ fn the_certificate_holds_when_recomputed_from_what_is_returned() {
         for fraction in [0.5, 0.1, 0.02] {
             let model = fit(&points, kernel, &format!("likelihood,fraction={fraction}"), None).unwrap();
             let rows = model.parts().rows.as_ref().unwrap();
-            // Of the polynomial's points some are expressed by others: they have a weight and are not kept.
+            // Some of the polynomial's points depend on others: they have a weight but are not kept.
             for (i, ratio) in ratios(&model, &points).into_iter().enumerate() {
                 match rows.binary_search(&i) {
                     Ok(_) => assert!((ratio - 1.0).abs() < 1e-6, "{kernel} {fraction}: active {i} {ratio}"),
@@ -105,7 +105,7 @@ fn above_the_largest_noise_nothing_is_kept_and_just_below_one_point() {
 }
 
 #[test]
-fn every_number_of_points_is_found_or_told() {
+fn every_number_of_points_is_reached_or_noted() {
     let points = toys::clusters(0);
     for m in 1..=20 {
         let model = fit(&points, CLUSTERS, "likelihood", Some(Target::Support(m))).unwrap();
@@ -116,7 +116,7 @@ fn every_number_of_points_is_found_or_told() {
     }
 }
 
-/// The paper's own components are eigenvectors of C: `C⁻¹v = v/(λ + σ²)`, seen from every point.
+/// The paper's own components are eigenvectors of C: `C⁻¹v = v/(λ + σ²)`, checked at every point.
 #[test]
 fn without_refit_the_components_are_the_principal_axes() {
     let points = toys::clusters(3);
@@ -173,7 +173,7 @@ fn the_log_likelihood_of_new_rows_is_that_of_the_gaussian() {
     let train = model.log_likelihood(&points, Precision::Double).unwrap();
     let mean = train.iter().sum::<f64>() / points.n() as f64;
     assert!((mean - parts.report.objective.unwrap()).abs() < 1e-9, "{mean} {:?}", parts.report.objective);
-    // No covariance does better than the data's own, with its small eigenvalues raised to the noise.
+    // The optimal covariance is that of the data with its small eigenvalues raised to the noise.
     let t = Mat::from_fn(3, 3, |a, b| points.rows().map(|r| r[a] * r[b]).sum::<f64>() / points.n() as f64);
     let values = t.self_adjoint_eigenvalues(Side::Lower).unwrap();
     let best: f64 = values.iter().map(|v| (std::f64::consts::TAU * v.max(0.3)).ln() + v / v.max(0.3)).sum();
@@ -182,21 +182,21 @@ fn the_log_likelihood_of_new_rows_is_that_of_the_gaussian() {
 }
 
 #[test]
-fn centred_and_uncentred_are_as_asked() {
+fn centring_follows_the_request() {
     let points = toys::clusters(5);
     let run = |center: Option<bool>| {
         let (method, kernel) = (Spec::new("likelihood").with("fraction", 0.1), CLUSTERS.parse().unwrap());
         let fit = Fit { method, kernel, center, components: Some(2), scaling: Scaling::None, ..Fit::default() };
         fit.run(&points, None, &()).unwrap()
     };
-    // All but what was asked for.
+    // Everything except the request.
     let found = |center| Parts { request: None, ..run(center).parts().clone() };
     assert!(!found(None).center && found(None) == found(Some(false)));
     let centred = run(Some(true));
     assert!(centred.parts().center);
     let features = centred.transform(&points, Precision::Double).unwrap();
     assert!(features.iter().step_by(2).sum::<f64>().abs() < 1e-9);
-    // The mean of the log-likelihood is what was maximised, but for the part of the mean outside the support's span.
+    // The mean log-likelihood is the maximised objective, except for the part of the mean outside the support's span.
     let mean = centred.log_likelihood(&points, Precision::Double).unwrap().iter().sum::<f64>() / points.n() as f64;
     let noise = centred.parts().density.as_ref().unwrap().noise;
     let lost = 0.5 * centred.parts().mean_lost / noise;
@@ -205,7 +205,7 @@ fn centred_and_uncentred_are_as_asked() {
 }
 
 #[test]
-fn wrong_parameters_and_other_methods_are_refused() {
+fn invalid_parameters_and_other_methods_are_rejected() {
     let points = toys::clusters(0);
     for (method, message) in [
         ("likelihood,noise=0", "noise = 0.0: expected a number above 0"),
@@ -224,7 +224,7 @@ fn wrong_parameters_and_other_methods_are_refused() {
     assert_eq!(message, "method = landmarks: expected likelihood: no other has one");
 }
 
-/// What the factor leaves out of the rows is noise to the model, and counted.
+/// The residual of the factor counts as noise of the model.
 #[test]
 fn the_objective_is_the_mean_log_likelihood_at_any_rank() {
     let points = toys::parabola(3);
@@ -234,12 +234,12 @@ fn the_objective_is_the_mean_log_likelihood_at_any_rank() {
     let stop = skpca::Stop { rank: 15, residual: 0.0 };
     let factor = skpca::Factor::pivoted(model.kernel(), &points, stop, 0, &()).unwrap();
     let outside = 0.5 * factor.residual_trace / 0.02 / points.n() as f64;
-    // The weights are those of the factor, the log-likelihood has the exact kernel: some of it is seen by both.
+    // Weights are fitted to the factor, but the log-likelihood uses the exact kernel, so the two differ slightly.
     assert!((mean - objective).abs() < 0.3 * outside, "{mean} {objective} {outside}");
 }
 
 #[test]
-fn a_fidelity_is_held_by_about_the_fewest_points() {
+fn a_target_fidelity_is_reached_with_about_the_fewest_points() {
     let points = toys::parabola(5);
     let found = fit(&points, "rbf,gamma=2", "likelihood", Some(Target::Fidelity(0.95))).unwrap();
     assert!(found.parts().fidelity >= 0.95);

@@ -1,4 +1,4 @@
-//! One program for all tests of the library but those that count memory: every program costs a build of its own.
+//! A single test program for all tests of the library except those of memory, because every program is linked anew.
 
 mod architecture;
 mod dependencies;
@@ -10,7 +10,7 @@ mod labelled;
 mod landmarks;
 mod laws;
 mod likelihood;
-#[allow(dead_code, reason = "benchmarks use the rest of it")]
+#[allow(dead_code, reason = "the rest is used by benchmarks")]
 mod oracle;
 mod papers;
 mod registered;

@@ -1,4 +1,4 @@
-//! What a fit says that it will need of memory, against what it takes.
+//! Compares the memory that a fit is predicted to need with the memory it allocates.
 
 use std::alloc::{GlobalAlloc, Layout, System};
 use std::sync::Mutex;
@@ -7,7 +7,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use skpca::method::METHODS;
 use skpca::{Fit, Labels, Points, Spec, Target, toys};
 
-/// The system's allocator, which counts what is taken and the most that was taken at a time.
+/// The system allocator with counters of the memory allocated and of its peak.
 struct Counting;
 
 static TAKEN: AtomicUsize = AtomicUsize::new(0);
@@ -17,7 +17,7 @@ fn taken(size: usize) {
     MOST.fetch_max(TAKEN.fetch_add(size, Ordering::Relaxed) + size, Ordering::Relaxed);
 }
 
-// SAFETY: the system's allocator does all there is to do.
+// SAFETY: every call is passed on to the system allocator.
 unsafe impl GlobalAlloc for Counting {
     unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
         taken(layout.size());
@@ -38,7 +38,7 @@ unsafe impl GlobalAlloc for Counting {
     }
 
     unsafe fn realloc(&self, pointer: *mut u8, layout: Layout, size: usize) -> *mut u8 {
-        // Both may be there while values are copied.
+        // Both allocations may exist while values are copied.
         taken(size);
         TAKEN.fetch_sub(layout.size(), Ordering::Relaxed);
         // SAFETY: as the caller promised.
@@ -49,7 +49,7 @@ unsafe impl GlobalAlloc for Counting {
 #[global_allocator]
 static ALLOCATOR: Counting = Counting;
 
-/// The most that a fit takes beside what there was before it.
+/// Returns the peak memory of a fit above what was allocated before.
 fn peak(fit: &Fit, points: &Points, labels: &Labels) -> usize {
     let before = TAKEN.load(Ordering::Relaxed);
     MOST.store(before, Ordering::Relaxed);
@@ -59,14 +59,14 @@ fn peak(fit: &Fit, points: &Points, labels: &Labels) -> usize {
     MOST.load(Ordering::Relaxed) - before
 }
 
-/// What may be stated too much whatever the fit: what threads work in, taken once by the first of many.
-const ROOM: usize = 12_000_000;
+/// Slack for any fit: the working memory of threads, which only the first of many fits allocates.
+const THREAD_BUFFERS: usize = 12_000_000;
 
-/// What is counted is counted for the whole process: one at a time.
+/// The counters are those of the whole process, so tests must run one at a time.
 static ALONE: Mutex<()> = Mutex::new(());
 
 #[test]
-fn a_fit_takes_no_more_than_it_says_and_at_least_half_of_that() {
+fn a_fit_needs_at_most_the_predicted_memory_and_at_least_half_of_it() {
     let _alone = ALONE.lock();
     let pool = rayon::ThreadPoolBuilder::new().num_threads(2).build().unwrap();
     for (n, d, m, kernel) in
@@ -84,7 +84,7 @@ fn a_fit_takes_no_more_than_it_says_and_at_least_half_of_that() {
                 let case =
                     format!("{n} × {d}, {} {} {target:?}: {stated} stated, {found} found", fit.method, fit.kernel);
                 assert!(found <= stated, "{case}");
-                assert!(stated <= 2 * found + ROOM, "{case}");
+                assert!(stated <= 2 * found + THREAD_BUFFERS, "{case}");
             }
         }
     }
@@ -103,7 +103,7 @@ fn large_tables_are_not_copied() {
         let (found, stated) = (pool.install(|| peak(&fit, &points, &labels)), fit.memory(n, d).unwrap());
         let case = format!("{method}: {stated} stated, {found} found, a copy takes {}", 8 * n * d);
         assert!(found <= stated, "{case}");
-        // Fewer rows take as much: what is chosen from is a sample.
+        // Fewer rows need as much memory: points are chosen from a sample.
         let few = toys::normal(n / 4, d, 0);
         let labels = Labels::new((0..n / 4).map(|row| row % 2)).unwrap();
         let fewer = pool.install(|| peak(&fit, &few, &labels));

@@ -1,4 +1,4 @@
-//! The regression family against the papers' own iterations, and what has to hold of its results.
+//! The regression methods against the papers' own iterations, and properties of their results.
 
 use crate::oracle::{self, Answer, Dual, Setting};
 use faer::Mat;
@@ -13,12 +13,12 @@ fn sets() -> [(&'static str, Points<'static>); 2] {
     [("clusters", toys::clusters(0)), ("parabola", parabola.select(&third))]
 }
 
-/// The papers' setting for `points`.
+/// Returns the papers' setting for `points`.
 fn setting(points: &Points) -> Setting {
     let kernel = kernel::build(&Spec::new("rbf"), points, 0).unwrap();
     let k = Mat::from_fn(points.n(), points.n(), |i, j| kernel.eval(points.row(i), points.row(j)));
     let mut setting = Setting::new(k.as_ref(), true, Q);
-    // As printed, the rule that steers ρ keeps Algorithm 2 from arriving.
+    // As printed, the rule that adapts ρ keeps Algorithm 2 from converging.
     setting.dual = Dual::Plain;
     setting
 }
@@ -32,14 +32,15 @@ fn objective(model: &Model) -> f64 {
     model.parts().report.objective.unwrap()
 }
 
-/// Largest useful penalties at the start: on rows, and on entries.
+/// Returns the largest useful penalties at the initial P: on rows, and on entries.
 fn largest(setting: &Setting) -> (f64, f64) {
     let c = setting.correlation(setting.start.as_ref());
     let rows = (0..c.nrows()).map(|i| c.row(i).norm_l2()).fold(0.0, f64::max);
     (rows, c.norm_max())
 }
 
-/// Ours is never above the paper's, and the paper's own iteration comes near it: both have the same objective.
+/// Asserts that our objective is never above the paper's, and that the paper's own iteration comes close to it, so that
+/// both minimise the same objective.
 fn compare(name: &str, method: &str, points: &Points, theirs: Answer, near: f64) {
     let model = fit(points, method, None).unwrap();
     let (ours, report) = (objective(&model), &model.parts().report);
@@ -49,7 +50,7 @@ fn compare(name: &str, method: &str, points: &Points, theirs: Answer, near: f64)
 }
 
 #[test]
-fn the_convex_step_is_where_admm_goes() {
+fn the_convex_step_agrees_with_admm() {
     for (name, points) in sets() {
         let setting = setting(&points);
         let (rows, entries) = largest(&setting);
@@ -70,17 +71,17 @@ fn the_convex_step_is_where_admm_goes() {
 }
 
 #[test]
-fn alternations_are_never_above_the_papers() {
+fn objectives_after_alternations_are_at_most_those_of_the_papers() {
     for (name, points) in sets() {
         let setting = setting(&points);
         let (rows, entries) = largest(&setting);
-        // Where a component vanishes Algorithm 1's P is not orthonormal, and its objective means nothing.
+        // If a component vanishes, Algorithm 1's P is not orthonormal, and its objective is meaningless.
         for share in [0.2, 0.05] {
             let (ridge, mu, lambda1) = (0.1, share * rows, share * entries);
             let theirs = oracle::l21(&setting, ridge, mu, 1.0, 10, 500, 1e-6);
             compare(name, &format!("l21,ridge={ridge},penalty={mu}"), &points, theirs, 0.01);
             let theirs = oracle::l1(&setting, ridge, &[lambda1; Q], 1.0, 10, 500, 1e-6);
-            // Each component is the best of its own, so the sum of all may be better by chance elsewhere.
+            // Components are optimised one by one, so another solution may have a better sum by chance.
             let model = fit(&points, &format!("l1,sequential=true,ridge={ridge},penalty={lambda1}"), None).unwrap();
             assert!((objective(&model) / theirs.objective - 1.0).abs() < 1e-2, "{name} {share}: {}", objective(&model));
             let simultaneous = fit(&points, &format!("l1,ridge={ridge},penalty={lambda1}"), None).unwrap();
@@ -91,12 +92,12 @@ fn alternations_are_never_above_the_papers() {
 }
 
 #[test]
-fn the_elastic_net_is_das_golatkar_and_awates() {
+fn the_elastic_net_agrees_with_das_golatkar_and_awate() {
     for (name, points) in sets() {
         let setting = setting(&points);
         let (_, entries) = largest(&setting);
         for share in [0.5, 0.1] {
-            // Their objective is twice ours: the oracle halves it, the report does not.
+            // Their objective is twice ours: the oracle halves it, but the report does not.
             let (ridge, lambda1) = (0.5, 2.0 * share * entries);
             let twice = |answer: Answer| Answer { objective: 2.0 * answer.objective, ..answer };
             let theirs = twice(oracle::elastic_net(&setting, ridge, lambda1, 1, 20_000, 1e-10));
@@ -109,11 +110,11 @@ fn the_elastic_net_is_das_golatkar_and_awates() {
 }
 
 #[test]
-fn an_l1_ratio_is_its_ridge_and_penalty() {
+fn an_l1_ratio_equals_its_ridge_and_penalty() {
     let points = toys::clusters(3);
     let ratio = fit(&points, "elastic-net,l1_ratio=0.3", None).unwrap();
     let both = fit(&points, "elastic-net,ridge=0.35,penalty=0.3", None).unwrap();
-    // All but what was asked for.
+    // Everything except the request.
     assert_eq!(Parts { request: None, ..ratio.parts().clone() }, Parts { request: None, ..both.parts().clone() });
 }
 
@@ -136,7 +137,7 @@ fn nothing_is_selected_at_the_largest_penalty_and_something_just_below() {
 }
 
 #[test]
-fn gaps_are_as_small_as_asked_for() {
+fn gaps_are_within_the_requested_tolerance() {
     for (name, points) in sets() {
         for method in ["l21", "l1", "l1,sequential=true", "elastic-net"] {
             for share in [0.5, 0.1, 0.02] {
@@ -152,7 +153,7 @@ fn gaps_are_as_small_as_asked_for() {
 }
 
 #[test]
-fn gaps_close_where_rows_repeat() {
+fn gaps_close_with_repeated_rows() {
     let clusters = toys::clusters(2);
     let points = clusters.select(&(0..90).map(|i| i / 2).collect::<Vec<usize>>());
     for method in ["l21", "l1", "elastic-net"] {
@@ -164,7 +165,7 @@ fn gaps_close_where_rows_repeat() {
 }
 
 #[test]
-fn more_alternations_never_raise_the_objective() {
+fn more_alternations_never_increase_the_objective() {
     for (name, points) in sets() {
         for method in ["l21", "l1", "elastic-net"] {
             let at = |rounds: usize| {
@@ -193,7 +194,7 @@ fn without_a_penalty_it_is_exact_kernel_pca() {
 }
 
 #[test]
-fn support_asked_for_is_support_given_or_the_nearest_below_with_a_word() {
+fn the_support_has_the_requested_size_or_the_next_smaller_one_with_a_note() {
     for (name, points) in sets() {
         for method in ["l21", "l1", "l1,sequential=true", "elastic-net", "threshold"] {
             for m in [4, 10, 20] {
@@ -207,10 +208,10 @@ fn support_asked_for_is_support_given_or_the_nearest_below_with_a_word() {
     }
 }
 
-/// With P fixed the problem is convex: by a path or alone, its minimum is one. With P moving, the first of a path
-/// starts where a fit does.
+/// With fixed P the problem is convex, so a path and a separate fit have the same minimum. With varying P, the first
+/// step of a path starts like a fit.
 #[test]
-fn a_path_ends_where_fits_end() {
+fn paths_agree_with_separate_fits() {
     for (name, points) in sets() {
         for method in ["l21", "l1", "elastic-net"] {
             for alternations in [0, 500] {
@@ -235,7 +236,7 @@ fn a_path_ends_where_fits_end() {
 }
 
 #[test]
-fn components_keep_their_own_zeros_and_the_union_is_told_beside_them() {
+fn components_keep_their_own_zeros_and_the_support_is_their_union() {
     let points = toys::parabola(1);
     for method in ["l1", "elastic-net", "threshold"] {
         let own = fit(&points, &format!("{method},refit=false"), Some(Target::Support(20))).unwrap();
@@ -245,7 +246,7 @@ fn components_keep_their_own_zeros_and_the_union_is_told_beside_them() {
         assert!(counts.iter().all(|&c| c < own.m() as u64), "{method}: {counts:?} of {}", own.m());
         assert!(counts.iter().sum::<u64>() >= own.m() as u64, "{method}: every point is used");
         let refitted = fit(&points, method, Some(Target::Support(20))).unwrap();
-        // The same choice, less what rounding cannot tell from the others.
+        // The same choice, except for rows that depend on others up to rounding.
         let (rows, all) = (refitted.parts().rows.clone().unwrap(), own.parts().rows.clone().unwrap());
         assert!(rows.iter().all(|row| all.contains(row)) && rows.len() + 2 >= all.len(), "{method}: {rows:?} {all:?}");
         assert!(refitted.parts().frame.is_none() && refitted.parts().fidelity > own.parts().fidelity, "{method}");
@@ -254,8 +255,7 @@ fn components_keep_their_own_zeros_and_the_union_is_told_beside_them() {
 
 #[test]
 fn thresholding_keeps_the_largest_coefficients_of_each_component() {
-    // A narrow kernel: every row is independent of the others, and the coefficients of exact kernel PCA are the only
-    // ones.
+    // With a narrow kernel all rows are linearly independent, and the coefficients of exact kernel PCA are unique.
     let points = toys::clusters(4);
     let run = |method: &str| {
         let (method, kernel) = (method.parse().unwrap(), "rbf,gamma=300".parse().unwrap());
@@ -277,20 +277,20 @@ fn thresholding_keeps_the_largest_coefficients_of_each_component() {
 }
 
 #[test]
-fn wrong_parameters_are_refused_by_name() {
+fn invalid_parameters_are_rejected_by_name() {
     let points = toys::clusters(0);
     let message = |method: &str, target| fit(&points, method, target).err().map(|e| e.to_string()).unwrap_or_default();
     for (method, expected) in [
-        ("l21,penalty=-1", "penalty = -1.0: expected a number from 0, or several (0.1:0.2)"),
+        ("l21,penalty=-1", "penalty = -1.0: expected a number ≥ 0, or several (0.1:0.2)"),
         ("l21,penalty=1:2", "penalty = 2 numbers: expected one number"),
         ("l1,penalty=1:2", "penalty = 2 numbers: expected one number or 4"),
         ("l1,penalty=1:0:1:1", "penalty = 0: expected positive numbers, or a single 0 for none"),
         ("l1,penalty=1,fraction=0.5", "fraction = 0.5: expected this or the other parameters of the penalty, not both"),
         ("elastic-net,l1_ratio=1.5", "l1_ratio = 1.5: expected a number from 0 to 1"),
         ("l21,refit=3", "refit = 3.0: expected true or false"),
-        ("l21,alternations=1.5", "alternations = 1.5: expected a whole number from 0, at most 1000000"),
+        ("l21,alternations=1.5", "alternations = 1.5: expected an integer ≥ 0, at most 1000000"),
         ("l21,tolerance=0", "tolerance = 0.0: expected a number above 0"),
-        ("threshold,keep=0", "keep = 0.0: expected a whole number from 1, at most 1000000"),
+        ("threshold,keep=0", "keep = 0.0: expected an integer ≥ 1, at most 1000000"),
     ] {
         assert_eq!(message(method, None), expected, "{method}");
     }
@@ -317,7 +317,8 @@ fn wrong_parameters_are_refused_by_name() {
     );
 }
 
-/// More starts of P: never a higher objective, sometimes a lower one, and the same bytes on any number of threads.
+/// More starts of P never give a higher objective, sometimes give a lower one, and the same bytes on any number of
+/// threads.
 #[test]
 fn the_lowest_of_several_starts_is_kept() {
     let points = skpca::toys::normal(150, 4, 2);
@@ -342,7 +343,7 @@ fn the_lowest_of_several_starts_is_kept() {
             let objective = |model: &skpca::Model| model.parts().report.objective.unwrap();
             let (one, several) = (on(2, 1), on(2, 6));
             assert!(bytes(&several) == bytes(&on(1, 6)), "{method} {fraction}");
-            // Rough minima are compared, and finished afterwards.
+            // Minima are compared at low accuracy and refined afterwards.
             assert!(objective(&several) <= objective(&one) * (1.0 + 1e-4), "{method} {fraction}");
             lower += usize::from(objective(&several) < objective(&one) * (1.0 - 1e-4));
         }

@@ -1,4 +1,4 @@
-//! Kernels of other crates: as good as ours once they are registered, and unknown before.
+//! Kernels of other crates: unknown before they are registered, and afterwards equivalent to built-in ones.
 
 use std::sync::Arc;
 
@@ -8,7 +8,7 @@ use skpca::{
     Basis, Error, Fit, Labels, Model, Parameter, Points, Precision, Result, Scaling, Spec, Target, format, toys,
 };
 
-/// A Gaussian that says nothing of its shape, so that ours is its oracle.
+/// A Gaussian without a `form`, so that the built-in one is its oracle.
 #[derive(Debug)]
 struct Bell {
     name: &'static str,
@@ -67,9 +67,9 @@ fn table() -> Points<'static> {
 }
 
 #[test]
-fn block_values_and_products_are_those_of_the_definition() {
+fn block_values_and_products_equal_the_definition() {
     registered();
-    // More points than a chunk has, more columns than a run of coordinates.
+    // More points than a chunk and more columns than a run of coordinates.
     for (n, m, d) in [(1, 1, 1), (70, 250, 2), (65, 130, 200)] {
         let (x, z) = (toys::normal(n, d, 1), toys::normal(m, d, 2));
         let built = kernel::build(&"bell,gamma=0.01".parse().unwrap(), &z, 0).unwrap();
@@ -86,7 +86,7 @@ fn block_values_and_products_are_those_of_the_definition() {
 }
 
 #[test]
-fn every_method_finds_what_it_finds_under_our_kernel() {
+fn every_method_gives_the_same_model_as_with_the_built_in_kernel() {
     let base = registered();
     let points = table();
     let labels = Labels::new((0..points.n()).map(|i| i % 3)).unwrap();
@@ -143,7 +143,7 @@ fn a_model_survives_writing_and_reading() {
 }
 
 #[test]
-fn wrong_parameters_are_refused_as_ours_are() {
+fn invalid_parameters_are_rejected_like_those_of_built_in_kernels() {
     let fit = |text: &str| Fit { kernel: text.parse().unwrap(), ..registered() }.check().unwrap_err().to_string();
     assert_eq!(fit("bell,gamma=-1"), "gamma = -1: expected a positive number");
     assert_eq!(fit("bell,gama=1"), "unknown kernel parameter 'gama': expected one of gamma");
@@ -153,11 +153,11 @@ fn wrong_parameters_are_refused_as_ours_are() {
 }
 
 #[test]
-fn a_name_is_given_once() {
+fn a_name_can_be_registered_only_once() {
     static OTHER: Entry = entry("bell", |fields, bandwidth| called("bell", fields, bandwidth));
     static OURS: Entry = entry("rbf", |fields, bandwidth| called("rbf", fields, bandwidth));
     static SPACED: Entry = entry("two words", |fields, bandwidth| called("two words", fields, bandwidth));
-    // A file would name another kernel.
+    // Otherwise files would name another kernel.
     static MISNAMED: Entry = entry("gong", |fields, bandwidth| called("bell", fields, bandwidth));
     registered();
     kernel::register(&BELL).unwrap();

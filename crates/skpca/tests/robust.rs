@@ -1,4 +1,4 @@
-//! Data and parameters on which fits once hung, lost themselves in rounding, or answered wrongly without a word.
+//! Regression tests: data and parameters on which fits once hung, lost all precision, or silently gave wrong results.
 
 use std::sync::atomic::{AtomicUsize, Ordering};
 
@@ -6,18 +6,18 @@ use skpca::method::{Entry, METHODS};
 use skpca::{Error, Fit, Model, Points, Random, Result, Scaling, Spec, Target, Watch};
 
 fn gaussian(n: usize, d: usize, seed: u64) -> Points<'static> {
-    // Sums of uniform numbers are near enough to normal ones.
+    // Sums of uniform numbers are close enough to normal.
     let mut random = Random::numbered(seed, 0);
     let mut normal = || (0..12).map(|_| random.sample(1 << 20, 1)[0] as f64 / f64::from(1 << 20)).sum::<f64>() - 6.0;
     Points::new(d, (0..n * d).map(|_| normal()).collect::<Vec<_>>()).unwrap()
 }
 
-/// Flowers of three kinds, in the manner of Fisher's: two of them overlap.
+/// Returns three classes of flowers similar to Fisher's iris data; two of them overlap.
 fn flowers() -> Points<'static> {
     let centres = [[5.0, 3.4, 1.5, 0.2], [5.9, 2.8, 4.3, 1.3], [6.6, 3.0, 5.6, 2.0]];
     let noise = gaussian(150, 4, 1);
     let value = |(i, row): (usize, &[f64])| -> Vec<f64> {
-        // Measured to a tenth, so that rows repeat.
+        // Rounded to a tenth, so that some rows are equal.
         row.iter().zip(centres[i / 50]).map(|(v, c)| ((c + 0.3 * v) * 10.0).round() / 10.0).collect()
     };
     Points::new(4, noise.rows().enumerate().flat_map(value).collect::<Vec<_>>()).unwrap()
@@ -33,20 +33,20 @@ fn fit(method: &str, kernel: &str, q: usize, target: Option<Target>) -> Fit {
     }
 }
 
-/// Counts how often a fit looks whether it should stop.
-struct Looks(AtomicUsize);
+/// Counts the progress reports of a fit.
+struct Reports(AtomicUsize);
 
-impl Watch for Looks {
+impl Watch for Reports {
     fn at(&self, _: &str, _: f64) -> bool {
         self.0.fetch_add(1, Ordering::Relaxed);
         true
     }
 }
 
-fn looks(fit: &Fit, points: &Points) -> (Result<Model>, usize) {
-    let looks = Looks(AtomicUsize::new(0));
-    let model = fit.run(points, None, &looks);
-    (model, looks.0.into_inner())
+fn counted(fit: &Fit, points: &Points) -> (Result<Model>, usize) {
+    let reports = Reports(AtomicUsize::new(0));
+    let model = fit.run(points, None, &reports);
+    (model, reports.0.into_inner())
 }
 
 #[test]
@@ -70,7 +70,7 @@ fn components_that_a_penalty_empties_are_left_out() {
     }
 }
 
-/// A method that needs no labels and takes any kernel.
+/// Returns whether a method needs no labels and works with any kernel.
 fn any_kernel(entry: &Entry) -> bool {
     !entry.capabilities.labelled && !entry.capabilities.linear
 }
@@ -86,8 +86,8 @@ fn kernel_values_that_overflow_are_an_error() {
 }
 
 #[test]
-fn features_of_very_different_length_keep_their_digits() {
-    // Powers of 64: values from 1 to 1e19, and cosines of rows whose inverse length overflows.
+fn features_of_very_different_norms_keep_their_precision() {
+    // Powers of 64: values from 1 to 1e19, and cosines of rows whose inverse norm overflows.
     let powers = Points::new(1, vec![-1.0, -0.3, 0.5, 1.0]).unwrap();
     let tiny = Points::new(2, vec![2e-323, 0.0, -4e-323, 1e-322, 1.0, 2.0, 3e-310, -1e-320]).unwrap();
     // A mean that is much longer than one of the points.
@@ -109,7 +109,7 @@ fn features_of_very_different_length_keep_their_digits() {
 }
 
 #[test]
-fn no_model_captures_more_than_there_is_under_an_indefinite_kernel() {
+fn no_model_exceeds_fidelity_1_under_an_indefinite_kernel() {
     let mut models = 0;
     for seed in 0..60 {
         let points = gaussian(2 + seed as usize % 4, 2, seed);
@@ -131,20 +131,20 @@ fn no_model_captures_more_than_there_is_under_an_indefinite_kernel() {
 }
 
 #[test]
-fn everything_there_is_takes_no_longer_than_most_of_it() {
+fn fidelity_1_takes_not_much_longer_than_fidelity_0_999() {
     let points = flowers();
     for entry in METHODS.iter().filter(|entry| any_kernel(entry) && !entry.capabilities.keeps_all_rows) {
-        let (most, few) = looks(&fit(entry.name, "rbf", 10, Some(Target::Fidelity(0.999))), &points);
-        let (all, many) = looks(&fit(entry.name, "rbf", 10, Some(Target::Fidelity(1.0))), &points);
+        let (most, few) = counted(&fit(entry.name, "rbf", 10, Some(Target::Fidelity(0.999))), &points);
+        let (all, many) = counted(&fit(entry.name, "rbf", 10, Some(Target::Fidelity(1.0))), &points);
         let (most, all) = (most.unwrap(), all.unwrap());
         assert!(all.m() >= most.m(), "{}: {} {}", entry.name, all.m(), most.m());
         assert!(all.parts().fidelity > 1.0 - 1e-6, "{}: {}", entry.name, all.parts().fidelity);
-        assert!(many <= 10 * few + 1000, "{}: looked {many} times, {few} for 0.999", entry.name);
+        assert!(many <= 10 * few + 1000, "{}: {many} reports, {few} for 0.999", entry.name);
     }
 }
 
 #[test]
-fn counts_that_nobody_can_mean_are_refused() {
+fn absurdly_large_counts_are_rejected() {
     let points = gaussian(30, 2, 3);
     for method in ["greedy,exchanges=1e15", "expansion,steps=1e15", "expansion,restarts=1e12", "l1,alternations=1e15"] {
         let error = fit(method, "rbf", 2, None).run(&points, None, &()).err().map(|e| e.to_string());
@@ -155,8 +155,9 @@ fn counts_that_nobody_can_mean_are_refused() {
 }
 
 #[test]
-fn points_that_hold_nothing_are_not_moved() {
-    // Centres of a coarse grid are far from all rows under a narrow kernel; under a wide one two rows hardly differ.
+fn points_that_capture_nothing_are_not_moved() {
+    // Under a narrow kernel the centres of a coarse grid are far from all rows; under a wide one two rows hardly
+    // differ.
     let grid = Points::new(2, (0..12).flat_map(|i| [f64::from(i % 4), f64::from(i / 4)]).collect::<Vec<_>>()).unwrap();
     let pair = Points::new(1, vec![0.0, 1.0]).unwrap();
     for (points, kernel) in [(grid, "rbf,gamma=2000"), (pair, "rbf,gamma=1e-12")] {
@@ -170,15 +171,15 @@ fn points_that_hold_nothing_are_not_moved() {
     }
 }
 
-/// Rows that are all orthogonal in feature space, and nearly as many components: every penalty is a tie, and a round
-/// takes cubes of the number of components.
+/// All rows are orthogonal in feature space, and there are nearly as many components: every penalty is a tie, and the
+/// cost of a round is cubic in the number of components.
 #[test]
 fn a_search_takes_a_bounded_amount_of_work() {
     let points = gaussian(200, 2, 4);
     for method in ["l1", "elastic-net"] {
-        let (model, looks) = looks(&fit(method, "laplacian,gamma=1e200", 190, Some(Target::Support(131))), &points);
+        let (model, reports) = counted(&fit(method, "laplacian,gamma=1e200", 190, Some(Target::Support(131))), &points);
         let model = model.unwrap();
-        assert!(looks < 150, "{method}: looked {looks} times");
+        assert!(reports < 150, "{method}: {reports} reports");
         assert!(model.m() <= 131, "{method}: {}", model.m());
         let report = &model.parts().report;
         assert!(report.converged || report.gap.is_some_and(|gap| gap < 1e-6), "{method}: {report:?}");
@@ -186,11 +187,11 @@ fn a_search_takes_a_bounded_amount_of_work() {
 }
 
 #[test]
-fn a_search_ends_where_a_penalty_keeps_every_row() {
+fn a_search_ends_when_a_penalty_keeps_every_row() {
     let points = gaussian(60, 4, 5);
     let method = "elastic-net,refit=false,alternations=20";
-    let (model, looks) = looks(&fit(method, "rbf", 10, Some(Target::Fidelity(0.99999))), &points);
+    let (model, reports) = counted(&fit(method, "rbf", 10, Some(Target::Fidelity(0.99999))), &points);
     let model = model.unwrap();
     assert!(model.m() == 60 && model.parts().fidelity > 1.0 - 1e-9, "{} {}", model.m(), model.parts().fidelity);
-    assert!(looks < 300, "looked {looks} times");
+    assert!(reports < 300, "{reports} reports");
 }

@@ -1,4 +1,4 @@
-//! Sparse loadings: the published example, certificates from the definition, data and covariance, many rows.
+//! Sparse loadings: the published example, optimality checked by the definition, data and covariance, many rows.
 
 use skpca::{Fit, Loadings, Points, Precision, Scaling, Spec, Target, toys};
 
@@ -42,13 +42,13 @@ fn fit(method: &str, q: usize) -> Fit {
     }
 }
 
-/// Adjusted variances in per cent, to the decimal that is printed.
+/// Returns adjusted variances in per cent, rounded as in the paper.
 fn printed(loadings: &Loadings) -> Vec<f64> {
     loadings.adjusted.iter().map(|v| (1000.0 * v / loadings.total).round() / 10.0).collect()
 }
 
 #[test]
-fn pitprops_hold_the_published_variance_with_as_many_loadings() {
+fn pitprops_have_the_published_variance_with_the_same_number_of_loadings() {
     let matrix = pitprops();
     let counts = COUNTS.map(|count| count.to_string()).join(":");
     let loadings = fit(&format!("spca,nonzero={counts}"), 6).loadings_of_covariance(&matrix, &()).unwrap();
@@ -62,15 +62,15 @@ fn pitprops_hold_the_published_variance_with_as_many_loadings() {
 }
 
 #[test]
-fn the_papers_own_penalties_give_the_papers_table() {
+fn the_penalties_of_the_paper_give_its_table() {
     let method = "spca,ridge=1e-8,penalty=0.06:0.16:0.1:0.5:0.5:0.5,tolerance=1e-9,alternations=2000";
     let loadings = fit(method, 6).loadings_of_covariance(&pitprops(), &()).unwrap();
     assert_eq!(loadings.nonzero(), COUNTS);
     assert_eq!(printed(&loadings), ADJUSTED);
 }
 
-/// The conditions of the last elastic nets, from the matrix, the loadings' own coefficients being unknown: b is the
-/// loading times the length that makes its objective smallest.
+/// The optimality conditions of the last elastic nets, from the matrix alone. The coefficients b are not stored: b is
+/// the loading times the length that minimises its objective.
 #[test]
 fn loadings_are_minima_of_their_elastic_nets() {
     let matrix = pitprops();
@@ -88,10 +88,10 @@ fn loadings_are_minima_of_their_elastic_nets() {
     }
 }
 
-/// Over its own columns, each loading is where the span of all captures most: no other vector on these columns, near or
-/// far, captures more beside the others.
+/// Each loading maximises the variance captured by the span of all: no other vector on the same columns, near or far,
+/// captures more together with the others.
 #[test]
-fn polished_loadings_capture_most_on_their_columns() {
+fn polished_loadings_maximise_captured_variance_on_their_columns() {
     let matrix = pitprops();
     let entry = |i: usize, j: usize| matrix.row(i)[j];
     let captured = |loadings: &[Vec<f64>]| {
@@ -135,7 +135,7 @@ fn polished_loadings_capture_most_on_their_columns() {
 }
 
 #[test]
-fn no_penalty_is_pca() {
+fn without_a_penalty_it_is_pca() {
     let matrix = pitprops();
     let all = fit("spca,nonzero=13,ridge=0", 3).loadings_of_covariance(&matrix, &()).unwrap();
     assert!((all.fidelity - 1.0).abs() < 1e-9, "{}", all.fidelity);
@@ -148,7 +148,7 @@ fn no_penalty_is_pca() {
 }
 
 #[test]
-fn a_table_and_its_covariance_have_the_same_loadings_and_so_has_the_model() {
+fn table_covariance_and_model_have_the_same_loadings() {
     let points = toys::normal(400, 6, 1);
     let mixed: Vec<f64> = points.rows().flat_map(|x| (0..6).map(|j| x[j] + 0.8 * x[(j + 1) % 6] + 5.0)).collect();
     let points = Points::new(6, mixed).unwrap();
@@ -173,7 +173,7 @@ fn a_table_and_its_covariance_have_the_same_loadings_and_so_has_the_model() {
 }
 
 #[test]
-fn requests_that_make_no_sense_are_refused() {
+fn invalid_requests_are_rejected() {
     let matrix = pitprops();
     let message = |method: &str| fit(method, 3).loadings_of_covariance(&matrix, &()).err().unwrap().to_string();
     assert_eq!(message("spca,nonzero=14"), "nonzero = 14: expected at most the 13 columns there are");

@@ -1,20 +1,20 @@
-//! Laws of rows that are read when they are needed: fits of them are those of the same rows in memory.
+//! Laws for rows that are read when they are needed: fits are the same as those of the same rows in memory.
 
 use std::ops::Range;
 
 use skpca::method::METHODS;
 use skpca::{Error, Fit, Model, Points, Result, Scaling, Source, Spec, Statistic, Target, format, toys};
 
-/// More numbers than are read into memory without asking.
+/// A table too large to be read into memory as a whole.
 const SHAPE: (usize, usize) = (60_000, 20);
-/// Memory for samples of a few thousand rows.
+/// Bytes of memory, enough for samples of a few thousand rows.
 const LITTLE: usize = 60_000_000;
 
-/// Rows that look as if they were not in memory; one of them may have changed.
+/// Rows that behave as if they were not in memory; one value may be changed.
 struct Elsewhere<'a> {
     points: &'a Points<'a>,
     changed: Option<(usize, f64)>,
-    /// How many rows too few are read.
+    /// Number of rows missing from each read.
     missing: usize,
 }
 
@@ -43,7 +43,7 @@ impl Source for Elsewhere<'_> {
     }
 }
 
-/// Clusters of different sizes, in columns of different units.
+/// Returns clusters of different sizes, in columns of different units.
 fn table() -> Points<'static> {
     let (n, d) = SHAPE;
     let noise = toys::normal(n, d, 0);
@@ -63,7 +63,7 @@ fn on<T: Send>(threads: usize, work: impl FnOnce() -> T + Send) -> T {
 }
 
 #[test]
-fn methods_that_look_at_samples_give_the_same_bytes_as_in_memory() {
+fn methods_that_work_on_samples_give_the_same_bytes_as_in_memory() {
     let points = table();
     let fits = ["landmarks", "greedy", "expansion"].map(|name| Fit { method: Spec::new(name), ..Fit::default() });
     let detector = Fit::detector();
@@ -86,7 +86,7 @@ fn methods_that_look_at_samples_give_the_same_bytes_as_in_memory() {
 }
 
 #[test]
-fn a_small_table_is_one_in_memory_whatever_the_method() {
+fn small_tables_give_the_same_bytes_as_in_memory_for_all_methods() {
     let points = toys::clusters(0);
     for entry in METHODS.iter().filter(|entry| !entry.capabilities.labelled) {
         let fit = Fit { method: Spec::new(entry.name), kernel: entry.kernel(), components: Some(2), ..Fit::default() };
@@ -96,7 +96,7 @@ fn a_small_table_is_one_in_memory_whatever_the_method() {
 }
 
 #[test]
-fn methods_that_hold_rows_choose_on_a_sample_and_say_so() {
+fn methods_that_hold_all_rows_choose_on_a_sample_and_note_it() {
     let points = table();
     for entry in METHODS.iter().filter(|entry| !entry.capabilities.labelled && !entry.capabilities.keeps_all_rows) {
         let (method, kernel) = (Spec::new(entry.name), entry.kernel());
@@ -119,7 +119,7 @@ fn methods_that_hold_rows_choose_on_a_sample_and_say_so() {
             if let Target::Fidelity(asked) = target {
                 assert!(parts.fidelity >= asked, "{case}: {}", parts.fidelity);
             }
-            // The support is rows of the table, by their numbers in it.
+            // The support is numbered by the rows of the whole table.
             if let Some(rows) = &parts.rows {
                 let scaled = parts.columns.apply(&points).unwrap();
                 assert!(scaled.select(rows) == parts.support, "{case}");
@@ -136,13 +136,13 @@ fn points_chosen_on_a_sample_do_not_depend_on_threads_and_are_nearly_as_good() {
     let run = |threads| on(threads, || fit.run_streamed(&Elsewhere::of(&points), None, LITTLE, &()).unwrap());
     let model = run(1);
     assert!(bytes(&model) == bytes(&run(2)));
-    assert!(model.parts().frame.is_some(), "components of its own");
+    assert!(model.parts().frame.is_some(), "the method keeps its own components");
     let whole = fit.run(&points, None, &()).unwrap();
     assert!(model.fidelity() > whole.fidelity() - 0.02, "{} {}", model.fidelity(), whole.fidelity());
 }
 
 #[test]
-fn what_cannot_be_read_or_held_is_an_error() {
+fn unreadable_rows_and_fits_that_do_not_fit_in_memory_are_errors() {
     let points = table();
     let fit = |name: &str| Fit { method: Spec::new(name), ..Fit::default() };
     let message = |fit: Fit, rows: Elsewhere| fit.run_streamed(&rows, None, LITTLE, &()).err().unwrap().to_string();

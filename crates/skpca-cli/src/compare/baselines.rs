@@ -1,4 +1,4 @@
-//! What is there without us: the same questions, asked of the simplest answers.
+//! Baselines without kernel PCA, judged in the same way as the models.
 
 use skpca::kernel::KERNELS;
 use skpca::method::METHODS;
@@ -7,10 +7,10 @@ use skpca::{Columns, Fit, Points, Precision, Spec};
 use super::judges::Judged;
 use crate::failure::Failure;
 
-/// The neighbour whose distance is the score, as in PyOD's KNN.
+/// The score is the distance to this nearest neighbour, as in PyOD's KNN.
 const NEIGHBOUR: usize = 5;
 
-/// A baseline and what rows held out say of it.
+/// A baseline and its quality on held-out rows.
 pub struct Baseline {
     pub name: &'static str,
     pub about: &'static str,
@@ -25,44 +25,45 @@ pub struct Kind {
 }
 
 enum Look {
-    /// None at all.
+    /// It ignores the rows.
     Majority,
     /// The columns, scaled as for the fits.
     Raw,
-    /// The leading components of those.
+    /// The leading principal components of these columns.
     LinearPca,
 }
 
-/// All there are, the simplest first. Exact kernel PCA is a method of the table.
+/// All baselines, the simplest first. Exact kernel PCA is among the methods.
 pub const ALL: &[Kind] = &[
     Kind { name: "majority class", about: "always the most frequent class", look: Look::Majority },
     Kind {
         name: "raw columns",
-        about: "the scaled columns themselves; as a score the distance to the 5th nearest training row (KNN)",
+        about: "the scaled columns themselves; score: the distance to the 5th nearest training row (KNN)",
         look: Look::Raw,
     },
     Kind {
         name: "linear PCA",
-        about: "as many components of the linear kernel; as a score the squared distance to them",
+        about: "as many components with the linear kernel; score: the squared distance to their span",
         look: Look::LinearPca,
     },
 ];
 
 /// The rows of one split.
 pub struct Rows<'a> {
-    /// Of those fitted.
+    /// A sample of the fitted rows.
     pub known: &'a Points<'a>,
-    /// Those that judge, and some of them.
+    /// The held-out rows.
     pub judges: &'a Points<'a>,
+    /// A sample of the held-out rows.
     pub seekers: Points<'static>,
 }
 
-/// How a baseline sees the rows.
+/// Scores and features of a baseline.
 #[derive(Default)]
 pub struct View {
-    /// Scores of the rows that judge.
+    /// Scores of the held-out rows.
     pub scores: Option<Vec<f64>>,
-    /// How many features, those of the known rows and those of the seekers.
+    /// The number of features, the features of the known rows and those of the seekers.
     pub features: Option<(usize, Vec<f64>, Vec<f64>)>,
 }
 
@@ -71,7 +72,7 @@ impl Kind {
         matches!(self.look, Look::Majority)
     }
 
-    /// Nothing where it does not apply.
+    /// Computes scores and features; `None` if the baseline does not apply.
     pub fn view(&self, rows: &Rows, base: &Fit) -> Result<Option<View>, Failure> {
         match self.look {
             Look::Majority => Ok(Some(View::default())),
@@ -103,7 +104,7 @@ impl Kind {
     }
 }
 
-/// The distance of each row to the [`NEIGHBOUR`]th nearest of the known ones.
+/// The distance of each row to the [`NEIGHBOUR`]th nearest known row.
 fn neighbour_distances(known: &[f64], rows: &[f64], d: usize) -> Vec<f64> {
     let place = NEIGHBOUR.min(known.len() / d) - 1;
     let of = |row: &[f64]| {
@@ -122,7 +123,7 @@ mod tests {
     fn the_fifth_nearest_row_is_the_fifth() {
         let known = [0.0, 1.0, 2.0, 3.0, 4.0, 5.0, 6.0];
         assert_eq!(neighbour_distances(&known, &[0.0, 3.0, 10.0], 1), [4.0, 2.0, 8.0]);
-        assert_eq!(neighbour_distances(&known[..2], &[0.0], 1), [1.0], "of fewer the last");
+        assert_eq!(neighbour_distances(&known[..2], &[0.0], 1), [1.0], "the last if there are fewer");
     }
 
     #[test]
@@ -132,7 +133,7 @@ mod tests {
         let base = Fit { components: Some(2), kernel: Spec::new("laplacian"), ..Fit::default() };
         let kind = ALL.iter().find(|kind| kind.name == "linear PCA").unwrap();
         let Ok(Some(pca)) = kind.view(&rows, &base) else { panic!("it applies") };
-        // What two components of four standardised columns leave: the two smaller eigenvalues, on average.
+        // Two components of four standardised columns leave the two smaller eigenvalues, on average.
         let mean = pca.scores.unwrap().iter().sum::<f64>() / 300.0;
         assert!(pca.features.unwrap().0 == 2 && mean > 1.5 && mean < 2.0, "{mean}");
     }

@@ -1,4 +1,4 @@
-//! Time: how much there is, and whether it is over.
+//! The time budget of a comparison.
 
 use std::cell::Cell;
 use std::time::{Duration, Instant};
@@ -7,21 +7,20 @@ use skpca::Watch;
 
 use crate::progress::Bar;
 
-/// A single fit gets no more than this share of the budget, so that a slow method leaves time for others.
+/// Maximum share of the budget for a single fit, so that a slow method leaves time for others.
 const ONE: f64 = 0.1;
-/// The first gets more: without a single model there is nothing to say.
+/// Maximum share for the first fit, which is larger because a comparison needs at least one model.
 const FIRST: f64 = 0.5;
-/// Fits end at this share; the rest is for the model that is recommended, which is fitted to all rows, and for the
-/// page.
+/// Share at which fits end; the rest is for fitting the recommended model to all rows, and for the page.
 const FITS: f64 = 0.8;
-/// Those of the first split end at this share where other splits are to follow.
+/// Share at which the fits of the first split end if other splits follow.
 const FIRST_SPLIT: f64 = 0.4;
 
-/// The time there is.
+/// The available time.
 pub struct Budget {
     start: Instant,
     whole: Duration,
-    /// Share of it for the fits of the first split.
+    /// Share at which the fits of the first split end.
     first: Cell<f64>,
 }
 
@@ -30,35 +29,36 @@ impl Budget {
         Budget { start: Instant::now(), whole, first: Cell::new(FITS) }
     }
 
-    /// Keeps time for other splits.
+    /// Reserves time for other splits.
     pub fn split(&self) {
         self.first.set(FIRST_SPLIT);
     }
 
-    /// When a fit that begins now has to end; nothing if there is no time for one. The `first` makes what others share.
+    /// When a fit that starts now must end; `None` if there is no time for one. The `first` fit gets more time, since
+    /// it computes what the others share.
     pub fn for_fit(&self, first: bool) -> Option<Instant> {
         self.until(self.first.get(), if first { FIRST } else { ONE })
     }
 
-    /// The same of a fit to rows of another split.
+    /// The same for a fit to the rows of another split.
     pub fn for_repeat(&self) -> Option<Instant> {
         self.until(FITS, ONE)
     }
 
-    /// Until a share of the budget is over, and no longer than another share of it.
+    /// The earlier of share `last` of the budget and now plus share `one` of it; `None` if `last` has passed.
     fn until(&self, last: f64, one: f64) -> Option<Instant> {
         let last = self.start + self.whole.mul_f64(last);
         let now = Instant::now();
         (now < last).then(|| last.min(now + self.whole.mul_f64(one)))
     }
 
-    /// When all has to end.
+    /// When the budget ends.
     pub fn end(&self) -> Instant {
         self.start + self.whole
     }
 }
 
-/// Shows where a fit is, and stops it when its time is over.
+/// Shows the progress of a fit, and stops it when its time is over.
 pub struct Deadline<'a> {
     pub bar: &'a Bar,
     pub at: Instant,

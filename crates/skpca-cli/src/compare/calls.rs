@@ -1,4 +1,4 @@
-//! The calls that make the recommended model again: of the program and in Python.
+//! The command line and the Python expression that reproduce the recommended model.
 
 use serde_json::Value;
 use skpca::{Fit, Level, Missing, Scaling, Spec, Target, Unknown};
@@ -7,7 +7,7 @@ use super::judges::Measure;
 use super::{Comparison, Recommended};
 use crate::arguments::CompareArguments;
 
-/// A name that a shell takes as one word. No argument has a NUL, which no shell could take.
+/// Quotes a text as one shell word. Arguments contain no NUL, the only character that cannot be quoted.
 fn quoted(text: &str) -> String {
     shlex::Quoter::new().allow_nul(true).quote(text).map_or_else(|_| text.to_string(), String::from)
 }
@@ -83,7 +83,7 @@ fn python(recommended: &Recommended, normal: Option<&str>) -> String {
     if recommended.case.method != defaults.method {
         arguments.push(format!("method={}", literal(&recommended.case.method)));
     }
-    // The bandwidth as it was found, which a rule would find again; what was learned from labels is learned again.
+    // A bandwidth found by a rule is given as a number; a kernel learned from labels is learned again.
     let labelled = recommended.fit.labelled().unwrap_or(false);
     let learned = skpca::kernel::entry(&recommended.fit.kernel).is_ok_and(|entry| entry.capabilities.labelled);
     arguments.push(format!("kernel={}", literal(if learned { &recommended.fit.kernel } else { &parts.kernel })));
@@ -105,12 +105,12 @@ fn python(recommended: &Recommended, normal: Option<&str>) -> String {
     format!("{name}({}).fit({rows})", arguments.join(", "))
 }
 
-/// A string as Python writes it; JSON's strings are Python's.
+/// A Python string literal; JSON strings are valid ones.
 fn literal_text(text: &str) -> String {
     Value::from(text).to_string()
 }
 
-/// As Python writes it: a name, or a dict.
+/// A Python literal of a spec: a name, or a dict.
 fn literal(spec: &Spec) -> String {
     fn of(value: &Value) -> String {
         match value {
@@ -129,7 +129,7 @@ fn literal(spec: &Spec) -> String {
 }
 
 impl Comparison {
-    /// The command line that makes the recommended model.
+    /// The command line that fits the recommended model.
     pub fn call(&self, recommended: &Recommended) -> String {
         let target = match recommended.case.target {
             None => String::new(),
@@ -147,7 +147,7 @@ impl Comparison {
         format!("{} --method {method}{target}{center} -o model.skpca", self.command)
     }
 
-    /// A Python expression that fits the same model: a detector where labels judged by novelty.
+    /// A Python expression that fits the same model; a detector if models were judged by novelty.
     pub fn python(&self, recommended: &Recommended) -> String {
         let classes = self.data.classes.as_ref();
         let normal = classes.and_then(|classes| Some(classes.names[classes.normal?].as_str()));
@@ -169,7 +169,7 @@ mod tests {
     }
 
     #[test]
-    fn python_has_its_own_words() {
+    fn specs_become_python_literals() {
         assert_eq!(literal(&Spec::new("greedy")), "\"greedy\"");
         let spec = Spec::new("l21").with("refit", false).with("penalty", vec![0.5, 1.0]);
         assert_eq!(literal(&spec), r#"{"name": "l21", "penalty": [0.5, 1.0], "refit": False}"#);

@@ -2,51 +2,51 @@
 
 use super::evidence::{Evidence, difference, quality};
 
-/// Two qualities are told apart where they differ by more than so many of the standard errors of their difference.
-pub const TOLD_APART: f64 = 2.0;
-/// Sizes up to so many times the smallest are alike: another seed would order them otherwise.
+/// Two qualities differ significantly if they differ by more than this many standard errors of their difference.
+pub const SIGNIFICANT: f64 = 2.0;
+/// Sizes up to this multiple of the smallest count as equal, since another seed might order them otherwise.
 const ALIKE: f64 = 1.5;
-/// An error of the quality up to which there are rows enough.
+/// Largest standard error of the quality with which the number of rows counts as sufficient.
 const FINE: f64 = 0.01;
 
-/// What counts of a model.
+/// The properties of a model that the choice depends on.
 #[derive(Clone, Copy, Debug)]
 pub struct Candidate<'a> {
     pub points: usize,
-    /// Where its method stands: of models alike in size the first is the simplest.
+    /// Rank of its method: among models of about equal size, the first is the simplest.
     pub place: usize,
     pub fidelity: f64,
-    /// What rows held out say, where there is a label: nothing otherwise.
+    /// Evidence from held-out rows; empty without a label.
     pub evidence: &'a [Evidence],
 }
 
 /// Why a model was chosen.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Reason {
-    /// The fewest points that hold the fidelity.
+    /// The fewest points that reach the fidelity.
     Fidelity,
     /// It comes nearest to the fidelity.
     Nearest,
-    /// The simplest whose quality cannot be told from the best of those that hold the fidelity.
+    /// The simplest whose quality is not significantly below the best of those that reach the fidelity.
     Quality,
-    /// The same, where none can be told from the best: the labels do not decide …
+    /// The simplest of those that reach the fidelity, none of which is significantly below the best.
     Same,
-    /// … since there are too few rows to tell.
+    /// As `Same`, but there are too few rows to tell the models apart.
     TooFewRows,
-    /// It does not hold the fidelity, and is better than all that do by more than chance.
+    /// It does not reach the fidelity, but is significantly better than all that do.
     Better,
     /// The next best quality.
     Next,
 }
 
-/// The candidates, best first, each with why it would be taken if those before it are not.
+/// Ranks the candidates, best first, each with the reason for taking it if those before it cannot be taken.
 ///
-/// Without a label the smallest that holds the fidelity. With one, the simplest of those that hold it and cannot be
-/// told from the best of them; unless the best of the others is better by more than chance, and the user did not ask
-/// for the fidelity (`asked`): then the simplest of all that cannot be told from that one. The simplest is the first
-/// method among sizes that are alike, and otherwise the smallest; of equals the higher fidelity goes first, then the
-/// last.
-pub fn ranked(candidates: &[Candidate], fidelity: f64, asked: bool) -> Vec<(usize, Reason)> {
+/// Without a label, the smallest candidate that reaches the fidelity comes first. With a label, it is the simplest of
+/// those that reach the fidelity and are not significantly worse than the best of them. The exception: if one of the
+/// others is significantly better and the user did not ask for the fidelity (`fidelity_given`), it is the simplest of
+/// all that are not significantly worse than that one. The simplest is the first method among about equal sizes, and
+/// otherwise the smallest; ties are broken by the higher fidelity, then by the later position.
+pub fn ranked(candidates: &[Candidate], fidelity: f64, fidelity_given: bool) -> Vec<(usize, Reason)> {
     let all: Vec<usize> = (0..candidates.len()).collect();
     let (judged, mute): (Vec<usize>, Vec<usize>) =
         all.iter().partition(|&&i| quality(candidates[i].evidence).is_some());
@@ -69,12 +69,12 @@ pub fn ranked(candidates: &[Candidate], fidelity: f64, asked: bool) -> Vec<(usiz
         order.extend(some.into_iter().map(|i| (i, reason)));
     };
     match best_of(candidates, &holding) {
-        Some(first) if asked || !is_better(candidates, best, first) => {
+        Some(first) if fidelity_given || !is_better(candidates, best, first) => {
             let good = within(first, &holding);
             let reason = reason_of(candidates, first, good.len() == holding.len() && holding.len() > 1);
             add(good, reason, true);
             add(holding, Reason::Next, false);
-            if !asked {
+            if !fidelity_given {
                 add(below, Reason::Next, false);
             }
         }
@@ -95,19 +95,19 @@ fn reason_of(candidates: &[Candidate], best: usize, all_alike: bool) -> Reason {
     }
 }
 
-/// The best quality.
+/// The candidate with the best quality.
 fn best_of(candidates: &[Candidate], among: &[usize]) -> Option<usize> {
     let value = |i: &usize| quality(candidates[*i].evidence).map_or(f64::NEG_INFINITY, |quality| quality.value);
     among.iter().copied().max_by(|a, b| value(a).total_cmp(&value(b)))
 }
 
-/// Whether a is better than b by more than chance, and by more than the standard error of its own quality: rows that
-/// both are judged on tell fits apart that other rows would order otherwise (the one-standard-error rule of Breiman,
-/// Friedman, Olshen & Stone 1984).
+/// Whether a is better than b by more than chance, and by more than the standard error of its own quality: a paired
+/// comparison finds differences that other rows would not confirm (the one-standard-error rule of Breiman, Friedman,
+/// Olshen & Stone 1984).
 fn is_better(candidates: &[Candidate], a: usize, b: usize) -> bool {
     let (one, other) = (candidates[a].evidence, candidates[b].evidence);
     let error = quality(one).map_or(f64::INFINITY, |quality| quality.error);
-    difference(one, other).is_some_and(|by| by.value > (TOLD_APART * by.error).max(error))
+    difference(one, other).is_some_and(|by| by.value > (SIGNIFICANT * by.error).max(error))
 }
 
 fn simplest_first(candidates: &[Candidate], some: &mut [usize]) {
@@ -138,7 +138,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_smallest_that_holds_the_fidelity() {
+    fn without_labels_the_smallest_that_reaches_the_fidelity_wins() {
         use Reason::{Fidelity, Nearest};
         let all = [(50, 0.99), (12, 0.951), (10, 0.93), (12, 0.96)].map(|(points, fidelity)| Candidate {
             points,
@@ -151,21 +151,21 @@ mod tests {
         assert_eq!(ranked(&[all[0], all[0]], 0.9, false)[0].0, 1, "exact comes first in the table");
     }
 
-    /// Evidence of a model that is wrong on `wrong` of n rows, the first ones after `from`.
+    /// Evidence of a model that is wrong on the rows `wrong` of n.
     fn evidence(n: usize, wrong: std::ops::Range<usize>) -> [Evidence; 1] {
         [Evidence::of_classes(0, (0..n).map(|i| !wrong.contains(&i)).collect())]
     }
 
-    fn rank(all: &[(usize, f64, [Evidence; 1])], asked: bool) -> Vec<(usize, Reason)> {
+    fn rank(all: &[(usize, f64, [Evidence; 1])], fidelity_given: bool) -> Vec<(usize, Reason)> {
         let candidates: Vec<Candidate> = all
             .iter()
             .map(|(points, fidelity, evidence)| Candidate { points: *points, place: 0, fidelity: *fidelity, evidence })
             .collect();
-        ranked(&candidates, 0.95, asked)
+        ranked(&candidates, 0.95, fidelity_given)
     }
 
     #[test]
-    fn with_a_label_the_smallest_that_cannot_be_told_from_the_best() {
+    fn with_labels_the_smallest_not_significantly_below_the_best_wins() {
         let all = [
             (100, 0.99, evidence(1000, 0..50)),
             (20, 0.96, evidence(1000, 0..52)),
@@ -173,7 +173,7 @@ mod tests {
             (5, 0.6, evidence(1000, 0..51)),
         ];
         let order = rank(&all, false);
-        assert_eq!(order[..2], [(1, Reason::Quality), (0, Reason::Quality)], "a small model below the floor is none");
+        assert_eq!(order[..2], [(1, Reason::Quality), (0, Reason::Quality)], "a model below the fidelity is excluded");
         assert_eq!(order[2], (2, Reason::Next));
         assert_eq!(order.len(), 4);
     }
@@ -187,7 +187,7 @@ mod tests {
     }
 
     #[test]
-    fn of_models_alike_in_size_the_first_method_is_the_simplest() {
+    fn among_models_of_about_equal_size_the_first_method_is_the_simplest() {
         let evidence = evidence(1000, 0..50);
         let order = |sizes: [usize; 3]| -> Vec<usize> {
             let candidate =
@@ -195,12 +195,12 @@ mod tests {
             let order = ranked(&[candidate(2), candidate(1), candidate(0)], 0.95, false);
             order.into_iter().map(|(i, _)| 2 - i).collect()
         };
-        assert_eq!(order([12, 11, 10]), [0, 1, 2], "whoever is smaller by a few points with this seed");
+        assert_eq!(order([12, 11, 10]), [0, 1, 2], "whichever is smaller by a few points with this seed");
         assert_eq!(order([16, 11, 10]), [1, 2, 0], "a model that is larger by more than half is not as simple");
     }
 
     #[test]
-    fn where_labels_do_not_decide_size_does_and_it_is_said() {
+    fn if_labels_do_not_decide_size_does_and_the_reason_says_so() {
         let alike =
             |n: usize| [(100, 0.99, evidence(n, 0..3)), (12, 0.96, evidence(n, 1..5)), (20, 0.97, evidence(n, 0..4))];
         assert_eq!(rank(&alike(40), false)[0], (1, Reason::TooFewRows));
@@ -208,7 +208,7 @@ mod tests {
     }
 
     #[test]
-    fn a_model_below_the_floor_is_taken_only_where_it_is_better_by_more_than_chance() {
+    fn a_model_below_the_fidelity_is_taken_only_if_it_is_better_by_more_than_chance() {
         let all = |wrong: usize| {
             [
                 (100, 0.99, evidence(1000, 0..200)),
@@ -217,9 +217,9 @@ mod tests {
             ]
         };
         assert_eq!(rank(&all(100), false)[0], (1, Reason::Better));
-        assert_eq!(rank(&all(100), true)[0].0, 0, "a fidelity asked for is held");
+        assert_eq!(rank(&all(100), true)[0].0, 0, "a requested fidelity is kept");
         assert_eq!(rank(&all(198), false)[0].0, 0);
         let none = [(9, 0.4, evidence(1000, 0..10)), (30, 0.5, evidence(1000, 0..9))];
-        assert_eq!(rank(&none, true)[0], (0, Reason::Quality), "unless nothing holds it");
+        assert_eq!(rank(&none, true)[0], (0, Reason::Quality), "unless no model reaches it");
     }
 }

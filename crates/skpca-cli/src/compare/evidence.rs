@@ -1,19 +1,20 @@
-//! What rows that no fit saw say of a model, row by row, so that two models can be compared on the same rows.
+//! The quality of a model on held-out rows, kept row by row so that two models can be compared on the same rows.
 //!
 //! ```text
-//! accuracy   mean of 1 (right) and 0 (wrong) over the rows that judge
+//! accuracy   mean over held-out rows of 1 (right) or 0 (wrong)
 //! AUROC      mean over novel rows of the share of other rows that score lower, ties counted half
 //!            = mean over the others of the share of novel rows that score higher
 //! error²     Σ over groups of rows  var(values) / count        (DeLong, DeLong & Clarke-Pearson 1988 for the AUROC)
-//! paired     the same of the differences between two models, row by row
+//! paired     the same for the row-by-row differences of two models
 //! ```
 
-/// What the judges of one split say of a model.
+/// The quality of a model on the held-out rows of one split.
 #[derive(Clone, Debug)]
 pub struct Evidence {
     /// Number of the split.
     pub split: usize,
-    /// Numbers per row: the mean of the first group is the quality, and the spread of each adds to its error.
+    /// One value per row, in groups: the mean of the first group is the quality, and the variance of each adds to its
+    /// error.
     pub groups: Vec<Vec<f64>>,
 }
 
@@ -25,12 +26,12 @@ pub struct Estimate {
 }
 
 impl Evidence {
-    /// Whether each row was put into its class.
+    /// Evidence from whether each row was classified correctly.
     pub fn of_classes(split: usize, right: Vec<bool>) -> Evidence {
         Evidence { split, groups: vec![right.into_iter().map(|right| f64::from(u8::from(right))).collect()] }
     }
 
-    /// How well scores tell novel rows; nothing where all rows are of one kind.
+    /// Evidence from how well scores separate novel rows; `None` if all rows are of one kind.
     pub fn of_scores(split: usize, scores: &[f64], novel: &[bool]) -> Option<Evidence> {
         let of = |kind: bool| -> Vec<f64> {
             let mut scores: Vec<f64> = scores.iter().zip(novel).filter(|(_, n)| **n == kind).map(|(s, _)| *s).collect();
@@ -45,7 +46,7 @@ impl Evidence {
             let (less, not_more) = (sorted.partition_point(|s| *s < score), sorted.partition_point(|s| *s <= score));
             (less + not_more) as f64 / (2 * sorted.len()) as f64
         };
-        // In the order of the rows: another model's values stand beside them.
+        // In row order, for paired differences with another model.
         let mut groups = vec![Vec::with_capacity(odd.len()), Vec::with_capacity(usual.len())];
         for (&score, &novel) in scores.iter().zip(novel) {
             if novel {
@@ -58,7 +59,7 @@ impl Evidence {
     }
 }
 
-/// The quality over all splits. Few rows that all agree prove little: its error is that of half a row, at least.
+/// The quality over all splits. Its error is at least that of half a row, since a few rows that all agree prove little.
 pub fn quality(evidence: &[Evidence]) -> Option<Estimate> {
     let all: Vec<&[Vec<f64>]> = evidence.iter().map(|evidence| &evidence.groups[..]).collect();
     let mut estimate = estimate(&all)?;
@@ -70,12 +71,12 @@ pub fn quality(evidence: &[Evidence]) -> Option<Estimate> {
 
 /// By how much `a` is better than `b` on the rows that judged both.
 pub fn difference(a: &[Evidence], b: &[Evidence]) -> Option<Estimate> {
-    let beside = |a: &Evidence| {
+    let paired = |a: &Evidence| {
         let b = b.iter().find(|b| b.split == a.split)?;
         let pair = |(a, b): (&Vec<f64>, &Vec<f64>)| a.iter().zip(b).map(|(a, b)| a - b).collect();
         Some(a.groups.iter().zip(&b.groups).map(pair).collect::<Vec<Vec<f64>>>())
     };
-    let differences: Vec<Vec<Vec<f64>>> = a.iter().filter_map(beside).collect();
+    let differences: Vec<Vec<Vec<f64>>> = a.iter().filter_map(paired).collect();
     estimate(&differences.iter().map(|groups| &groups[..]).collect::<Vec<_>>())
 }
 
@@ -137,7 +138,7 @@ mod tests {
         let (a, b) = (vec![of(0, 10), of(1, 20)], vec![of(0, 10), of(1, 20)]);
         assert_eq!(difference(&a, &b), Some(Estimate { value: 0.0, error: 0.0 }));
         assert!(quality(&a).unwrap().error > 0.02);
-        // Splits that only one of them saw do not count.
+        // Splits with only one of the models do not count.
         let short = vec![of(1, 25)];
         let found = difference(&a, &short).unwrap();
         assert!((found.value - 0.05).abs() < 1e-12 && found.error > 0.0, "{found:?}");

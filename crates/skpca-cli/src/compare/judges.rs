@@ -1,4 +1,4 @@
-//! What rows that no fit saw say of a model.
+//! Judges models on held-out rows.
 
 use std::time::Instant;
 
@@ -12,32 +12,33 @@ use super::{Data, Plan};
 use crate::failure::Failure;
 use crate::random::{Stream, random};
 
-/// Rows that a nearest neighbour is looked for among, and rows that look for one.
+/// Maximum number of fitted rows that a nearest neighbour is searched in.
 pub const NEIGHBOURS: usize = 4000;
+/// Maximum number of held-out rows whose nearest neighbour is searched.
 pub const SEEKERS: usize = 2000;
-/// A class of two is the novel one where it has no more than this share of the rows.
+/// The rarer of two classes is the novel one if it has no more than this share of the rows.
 const RARE: f64 = 0.1;
 
-/// What a label asks of a model.
+/// What models are judged by, according to the labels.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Measure {
     Nothing,
-    /// To tell a rare class, or all but the normal one, by its scores.
+    /// How well scores detect a rare class, or all classes but the normal one.
     Novelty,
-    /// To tell classes by its features.
+    /// How well features separate the classes.
     Accuracy,
 }
 
-/// What rows that no fit saw say, split by split.
+/// The quality of a model on held-out rows, split by split.
 #[derive(Clone, Debug, Default)]
 pub struct Judged {
-    /// Shares of their variance that are captured.
+    /// Captured shares of the variance of the held-out rows.
     pub captured: Vec<f64>,
-    /// How well scores tell novel rows.
+    /// How well scores detect novel rows.
     pub novelty: Vec<Evidence>,
-    /// Whether the nearest neighbour is of the same class.
+    /// Accuracy of the nearest-neighbour classifier.
     pub nearest: Vec<Evidence>,
-    /// Whether a linear classifier is right.
+    /// Accuracy of the linear classifier.
     pub linear: Vec<Evidence>,
 }
 
@@ -50,7 +51,7 @@ impl Judged {
         quality(&self.novelty)
     }
 
-    /// The better classifier of the two.
+    /// The accuracy of the better of the two classifiers.
     pub fn accuracy(&self) -> Option<Estimate> {
         quality(self.better())
     }
@@ -64,7 +65,7 @@ impl Judged {
         if self.linear_is_better() { &self.linear } else { &self.nearest }
     }
 
-    /// What counts for a measure.
+    /// The evidence for a measure.
     pub fn evidence(&self, measure: Measure) -> &[Evidence] {
         match measure {
             Measure::Nothing => &[],
@@ -73,7 +74,7 @@ impl Judged {
         }
     }
 
-    /// Adds what another split says.
+    /// Adds the results of another split.
     pub fn add(&mut self, other: Judged) {
         self.captured.extend(other.captured);
         self.novelty.extend(other.novelty);
@@ -82,22 +83,22 @@ impl Judged {
     }
 }
 
-/// Rows of one split that judge models, and rows that classifiers learn from.
+/// The held-out rows of one split, which judge models, and the rows that classifiers are trained on.
 pub struct Judges<'a> {
     data: &'a Data,
     split: usize,
-    /// Rows that judge, none if there are none.
+    /// The held-out rows, if there are any.
     points: Option<Points<'a>>,
     classes: Vec<usize>,
-    /// Some of the rows that were fitted.
+    /// A sample of the fitted rows, to train classifiers.
     known: Points<'static>,
     known_classes: Vec<usize>,
-    /// Some of the rows that judge.
+    /// A sample of the held-out rows, to test classifiers.
     seekers: Vec<usize>,
 }
 
 impl<'a> Judges<'a> {
-    /// The judges of split number `number`.
+    /// The judges of split `number`.
     pub fn new(data: &'a Data, number: usize, split: &Split, seed: u64) -> Judges<'a> {
         let class = |rows: &[usize]| -> Vec<usize> {
             data.classes.as_ref().map_or(Vec::new(), |classes| rows.iter().map(|&row| classes.of[row]).collect())
@@ -117,12 +118,12 @@ impl<'a> Judges<'a> {
         Judges { data, split: number, points, classes, known, known_classes, seekers }
     }
 
-    /// Rows that judge.
+    /// Number of held-out rows.
     pub fn count(&self) -> usize {
         self.points.as_ref().map_or(0, Points::n)
     }
 
-    /// Time to score one row: the best of three passes, of one that takes long.
+    /// Time to score one row: the best of three passes, or of fewer if one takes long.
     pub fn query(&self, model: &Model) -> Result<f64, Failure> {
         let rows = self.points.as_ref().unwrap_or(&self.known);
         let mut best = f64::INFINITY;
@@ -137,7 +138,7 @@ impl<'a> Judges<'a> {
         Ok(best / rows.n() as f64)
     }
 
-    /// What the rows say of a model; nothing if there are none.
+    /// Judges a model; `None` if there are no held-out rows.
     pub fn judged(&self, model: &Model) -> Result<Option<Judged>, Failure> {
         let Some(points) = &self.points else { return Ok(None) };
         let mut judged = Judged { captured: vec![model.captured_share(points)?], ..Judged::default() };
@@ -152,7 +153,7 @@ impl<'a> Judges<'a> {
         Ok(Some(judged))
     }
 
-    /// What the rows say of what is not one of our models.
+    /// Judges the baselines.
     pub fn baselines(&self, plan: &Plan) -> Result<Vec<Baseline>, Failure> {
         let Some(points) = &self.points else { return Ok(Vec::new()) };
         let rows = baselines::Rows { known: &self.known, judges: points, seekers: points.select(&self.seekers) };
@@ -186,19 +187,19 @@ impl<'a> Judges<'a> {
         judged.linear.extend(linear(&train, &test, classes).map(|right| Evidence::of_classes(self.split, right)));
     }
 
-    /// The most frequent class of the rows fitted.
+    /// The most frequent class of the fitted rows.
     fn majority(&self) -> usize {
         let count = |class: usize| self.known_classes.iter().filter(|&&of| of == class).count();
         let classes = self.data.classes.as_ref().map_or(0, |classes| classes.names.len());
         (0..classes).max_by_key(|&class| (count(class), std::cmp::Reverse(class))).unwrap_or(0)
     }
 
-    /// Whether classes of rows are to be told: not where only one of them was fitted.
+    /// Whether classification is possible: not if only one class was fitted.
     fn classifies(&self) -> bool {
         self.data.classes.as_ref().is_some_and(|classes| classes.normal.is_none())
     }
 
-    /// Which of the rows that judge are novel, if that is known.
+    /// Which of the held-out rows are novel, if that is known.
     fn novel(&self) -> Option<Vec<bool>> {
         let classes = self.data.classes.as_ref()?;
         match (classes.normal, classes.rarer()) {
@@ -208,7 +209,7 @@ impl<'a> Judges<'a> {
         }
     }
 
-    /// What the label asks for. A rare class of which no row judges cannot be told.
+    /// What models are judged by. Novelty requires held-out rows of both kinds.
     pub fn measure(&self) -> Measure {
         let Some(classes) = self.data.classes.as_ref().filter(|_| self.count() > 0) else { return Measure::Nothing };
         let mixed = self.novel().is_some_and(|novel| novel.contains(&true) && novel.contains(&false));

@@ -1,12 +1,12 @@
-//! How good features and scores are on rows that no fit saw.
+//! Classifiers that judge features on held-out rows.
 
 use faer::Mat;
 use faer::Side;
 use faer::linalg::solvers::{Llt, Solve};
 
-/// Rows of features, each with its class.
+/// Rows of features with their classes.
 pub struct Sample<'a> {
-    /// Row after row.
+    /// Row by row.
     pub features: &'a [f64],
     pub columns: usize,
     pub classes: &'a [usize],
@@ -18,7 +18,8 @@ impl Sample<'_> {
     }
 }
 
-/// Of which rows of `test` the nearest row of `train` is of their class; of rows equally near the first counts.
+/// For each row of `test`, whether the nearest row of `train` is of the same class; of equally near rows the first
+/// counts.
 pub fn nearest(train: &Sample, test: &Sample) -> Vec<bool> {
     let right = test.rows().map(|(row, class)| {
         let mut best = (f64::INFINITY, usize::MAX);
@@ -33,10 +34,10 @@ pub fn nearest(train: &Sample, test: &Sample) -> Vec<bool> {
     right.collect()
 }
 
-/// Added to the diagonal of the normal equations, a share of the number of rows.
+/// Ridge added to the diagonal of the normal equations, as a multiple of the number of rows.
 const RIDGE: f64 = 1e-6;
 
-/// Which rows of `test` a linear classifier gets right: least squares of the classes' indicators on standardised
+/// For each row of `test`, whether a linear classifier is right: least squares of class indicators on standardised
 /// features.
 pub fn linear(train: &Sample, test: &Sample, classes: usize) -> Option<Vec<bool>> {
     let (n, q) = (train.classes.len(), train.columns);
@@ -67,13 +68,13 @@ mod tests {
     use super::*;
 
     #[test]
-    fn classifiers_see_what_is_there() {
-        // Class 1 lies within class 0: nearest rows tell it, no line does.
+    fn classifiers_find_the_classes_they_can_separate() {
+        // Class 1 lies within class 0: a nearest-neighbour classifier separates them, a linear one cannot.
         let train = Sample { features: &[0.0, 1.0, 2.0, 3.0, 4.0, 5.0], columns: 1, classes: &[0, 0, 1, 1, 0, 0] };
         let test = Sample { features: &[0.1, 2.1, 2.9, 4.9], columns: 1, classes: &[0, 1, 1, 0] };
         assert_eq!(nearest(&train, &test), [true; 4]);
         assert_eq!(linear(&train, &test, 2).unwrap().iter().filter(|right| **right).count(), 2);
-        // Three classes in a triangle, a constant column beside.
+        // Three classes in a triangle, and a constant column.
         let features = [0.0, 0.0, 7.0, 0.1, 0.0, 7.0, 5.0, 0.0, 7.0, 5.1, 0.0, 7.0, 2.0, 5.0, 7.0, 2.1, 5.0, 7.0];
         let three = Sample { features: &features, columns: 3, classes: &[0, 0, 1, 1, 2, 2] };
         assert_eq!(linear(&three, &three, 3).unwrap(), [true; 6]);

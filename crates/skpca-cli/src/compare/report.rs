@@ -1,10 +1,10 @@
-//! What `compare` says: a table, a sentence, a command line, and the same as JSON.
+//! The report of `compare`: a table, a recommendation, a command line, and the same as JSON.
 
 use serde_json::{Map, Value, json};
 use skpca::{Model, Target, format};
 
 use super::baselines::Baseline;
-use super::choice::{Reason, TOLD_APART};
+use super::choice::{Reason, SIGNIFICANT};
 use super::evidence::{Estimate, difference, quality};
 use super::judges::{Judged, Measure};
 use super::{Case, Cell, Comparison, Recommended, Skipped};
@@ -13,17 +13,19 @@ use crate::inspect::counted;
 use crate::memory;
 use crate::terminal::{Screen, aligned, time};
 
-/// A column of the table: its heading, on the page and in text, what it means, and what it says of a model.
+/// A column of the table of models.
 pub struct Column {
+    /// Heading on the page.
     pub title: &'static str,
+    /// Heading in text.
     pub heading: &'static str,
     pub about: &'static str,
     pub text: fn(&Cell) -> String,
-    /// By which it is sorted, where that is a number.
+    /// The number to sort by, if the column is numeric.
     pub number: Option<fn(&Cell) -> Option<f64>>,
 }
 
-/// All columns there can be.
+/// All possible columns.
 const COLUMNS: &[Column] = &[
     Column {
         title: "Method",
@@ -35,7 +37,7 @@ const COLUMNS: &[Column] = &[
     Column {
         title: "Points kept",
         heading: "points",
-        about: "stored points: a row that is scored costs one kernel value for each",
+        about: "stored points; scoring a row takes one kernel value for each",
         text: |cell| cell.model.m().to_string(),
         number: Some(|cell| Some(cell.model.m() as f64)),
     },
@@ -49,14 +51,14 @@ const COLUMNS: &[Column] = &[
     Column {
         title: "Novelty: AUROC",
         heading: "AUROC",
-        about: "how well the score tells novel rows from the others, on rows held out: 1 always, 0.5 not at all",
+        about: "how well the score separates novel rows from the others, on held-out rows: 1 is perfect, 0.5 is chance",
         text: |cell| shown(auroc(cell)),
         number: Some(auroc),
     },
     Column {
         title: "Nearest-neighbour accuracy",
         heading: "1-NN",
-        about: "share of rows held out (2,000 at most) whose nearest row among those fitted (4,000 at most) is of their class",
+        about: "share of held-out rows (at most 2,000) whose nearest fitted row (of at most 4,000) has the same class",
         text: |cell| shown(nearest(cell)),
         number: Some(nearest),
     },
@@ -70,7 +72,7 @@ const COLUMNS: &[Column] = &[
     Column {
         title: "Captured on new rows",
         heading: "new rows",
-        about: "share of the variance of rows held out that is captured",
+        about: "captured share of the variance of held-out rows",
         text: |cell| shown(held_out(cell)),
         number: Some(held_out),
     },
@@ -78,27 +80,27 @@ const COLUMNS: &[Column] = &[
         title: "Asked for",
         heading: "asked for",
         about: "a size or a fidelity",
-        text: |cell| cell.case.asked(),
+        text: |cell| cell.case.target_text(),
         number: None,
     },
     Column {
         title: "Points per component",
         heading: "per component",
-        about: "points that a component uses, on average",
+        about: "average number of points that a component uses",
         text: |cell| format!("{:.1}", per_component(&cell.model)),
         number: Some(|cell| Some(per_component(&cell.model))),
     },
     Column {
         title: "Time to fit",
         heading: "fit",
-        about: "time to fit, as if alone",
+        about: "time that the fit would take on its own",
         text: |cell| time(cell.seconds),
         number: Some(|cell| Some(cell.seconds)),
     },
     Column {
         title: "Time per row",
         heading: "per row",
-        about: "time to score a row, many at once",
+        about: "time to score a row in a large batch",
         text: |cell| time(cell.query),
         number: Some(|cell| Some(cell.query)),
     },
@@ -111,7 +113,7 @@ const COLUMNS: &[Column] = &[
     },
 ];
 
-/// Four digits, or nothing.
+/// Four digits, or an empty string.
 fn shown(share: Option<f64>) -> String {
     share.map_or(String::new(), |share| format!("{share:.4}"))
 }
@@ -132,10 +134,10 @@ fn linear(cell: &Cell) -> Option<f64> {
     quality(&cell.judged.as_ref()?.linear).map(|share| share.value)
 }
 
-/// A column of the table of baselines: its heading, and what it says of one.
+/// A column of the table of baselines: its heading and its value.
 pub type BaselineColumn = (&'static str, fn(&Judged) -> Option<Estimate>);
 
-/// The columns in which any baseline has something to say.
+/// The columns in which any baseline has a value.
 pub fn baseline_columns(baselines: &[Baseline]) -> Vec<BaselineColumn> {
     let all: [BaselineColumn; 3] = [
         ("AUROC", |judged| judged.auroc()),
@@ -145,7 +147,7 @@ pub fn baseline_columns(baselines: &[Baseline]) -> Vec<BaselineColumn> {
     all.into_iter().filter(|(_, of)| baselines.iter().any(|baseline| of(&baseline.judged).is_some())).collect()
 }
 
-/// Baselines by name, and their numbers.
+/// The rows of the table of baselines, including the heading.
 pub fn baseline_rows(baselines: &[Baseline]) -> Vec<Vec<String>> {
     let columns = baseline_columns(baselines);
     let mut rows = vec![vec!["for comparison".to_string()]];
@@ -163,7 +165,7 @@ fn per_component(model: &Model) -> f64 {
     used as f64 / a.ncols() as f64
 }
 
-/// The columns in which any model has something to say.
+/// The columns in which any model has a value.
 pub fn columns(cells: &[Cell]) -> Vec<&'static Column> {
     let known = |column: &&Column| column.number.is_none_or(|number| cells.iter().any(|cell| number(cell).is_some()));
     COLUMNS.iter().filter(known).collect()
@@ -201,7 +203,7 @@ pub fn print(screen: &mut Screen, comparison: &Comparison) -> Result<(), Failure
     Ok(screen.line(&format!("  {}", comparison.python(recommended)))?)
 }
 
-/// Every model, the recommended one marked.
+/// Prints every model, with the recommended one marked.
 fn print_cells(screen: &mut Screen, comparison: &Comparison) -> Result<(), Failure> {
     let columns = columns(&comparison.cells);
     let mut rows = vec![columns.iter().map(|column| column.heading.to_string()).collect::<Vec<_>>()];
@@ -218,18 +220,19 @@ fn print_cells(screen: &mut Screen, comparison: &Comparison) -> Result<(), Failu
     Ok(())
 }
 
-/// What is said where no model can be recommended.
+/// The message if no model can be recommended.
 pub const NOTHING: &str = "No model was fitted to all rows in time: raise --budget, or name other --methods.";
 
-/// What should be known of the models: which did not converge, what judged them, and what the recommended one lacks.
+/// Notes on the models: which did not converge, how they were judged, and what is wrong with the recommended one.
 pub fn notes(comparison: &Comparison) -> Vec<String> {
     let unsure = comparison.cells.iter().filter(|cell| !cell.model.parts().report.converged);
-    let mut notes: Vec<String> =
-        unsure.map(|cell| format!("{}, {}: the fit did not converge", cell.case.method, cell.case.asked())).collect();
+    let mut notes: Vec<String> = unsure
+        .map(|cell| format!("{}, {}: the fit did not converge", cell.case.method, cell.case.target_text()))
+        .collect();
     let judged = comparison.cells.iter().filter_map(|cell| cell.judged.as_ref());
     let two = comparison.data.classes.as_ref().is_some_and(|c| c.names.len() == 2 || c.normal.is_some());
     if two && judged.clone().count() > 0 && judged.clone().all(|judged| judged.novelty.is_empty()) {
-        notes.push("no AUROC: all rows held out are of one class".into());
+        notes.push("no AUROC: all held-out rows are of one class".into());
     }
     if let Some(recommended) = &comparison.recommended {
         let own = recommended.model.parts().report.notes.iter();
@@ -240,7 +243,7 @@ pub fn notes(comparison: &Comparison) -> Vec<String> {
     notes
 }
 
-/// Said where the error that scores may have is larger than the threshold they are held against.
+/// A warning if the error of the scores may be larger than their threshold.
 fn rough_scores(model: &Model) -> Option<String> {
     let threshold = model.parts().scores.threshold;
     let error = model.score_error(threshold);
@@ -253,7 +256,8 @@ fn rough_scores(model: &Model) -> Option<String> {
     })
 }
 
-/// Which baselines do better than the recommended model by more than chance, and whether it does better than none.
+/// Notes on baselines that are significantly better than the recommended model, and on features that do not classify
+/// better than the majority class.
 fn beside_baselines(comparison: &Comparison, recommended: &Recommended) -> Vec<String> {
     let cell = comparison.cells.iter().find(|cell| cell.case == recommended.case);
     let Some(own) = cell.and_then(|cell| cell.judged.as_ref()) else { return Vec::new() };
@@ -264,13 +268,13 @@ fn beside_baselines(comparison: &Comparison, recommended: &Recommended) -> Vec<S
         let theirs = baseline.judged.evidence(comparison.measure);
         let by = difference(theirs, evidence)?;
         let remark = || format!("{} has the higher {what}: {:.4} against {value:.4}", baseline.name, value + by.value);
-        (by.value > TOLD_APART * by.error).then(remark)
+        (by.value > SIGNIFICANT * by.error).then(remark)
     });
     let mut notes: Vec<String> = better.collect();
     // The simplest baseline comes first.
     let majority = comparison.baselines.first().filter(|_| comparison.measure == Measure::Accuracy);
     let majority = majority.and_then(|first| difference(evidence, first.judged.evidence(comparison.measure)));
-    if majority.is_some_and(|by| by.value <= TOLD_APART * by.error) {
+    if majority.is_some_and(|by| by.value <= SIGNIFICANT * by.error) {
         notes.push(
             "the features of the recommended model classify no better than always naming the most frequent class"
                 .into(),
@@ -279,22 +283,22 @@ fn beside_baselines(comparison: &Comparison, recommended: &Recommended) -> Vec<S
     notes
 }
 
-/// What decides, in a word.
+/// The name of the deciding measure.
 pub fn word_of(measure: Measure) -> &'static str {
     if measure == Measure::Novelty { "AUROC" } else { "accuracy" }
 }
 
-/// What is not in the table, and why; cases of one method and reason together.
+/// The skipped cases and the reasons, grouped by method and reason.
 pub fn missing(comparison: &Comparison) -> Vec<(String, String)> {
     let alike = |a: &Skipped, b: &Skipped| a.case.method == b.case.method && a.why == b.why;
     let group = |group: &[Skipped]| {
-        let asked: Vec<String> = group.iter().map(|skipped| skipped.case.asked()).collect();
+        let asked: Vec<String> = group.iter().map(|skipped| skipped.case.target_text()).collect();
         (format!("{}: {}", group[0].case.method, asked.join(", ")), group[0].why.clone())
     };
     comparison.skipped.chunk_by(alike).map(group).collect()
 }
 
-/// What the comparison is of.
+/// One line about the data and the split.
 pub fn about(comparison: &Comparison) -> String {
     let data = &comparison.data;
     let judged = match (comparison.judges, comparison.held_out.is_empty()) {
@@ -309,24 +313,24 @@ pub fn about(comparison: &Comparison) -> String {
     format!("{}: {rows} × {columns}; {} fitted, {judged}", data.name, comparison.fitted)
 }
 
-/// The recommendation.
+/// The recommendation, as a sentence.
 pub fn sentence(recommended: &Recommended) -> String {
     let Recommended { model, reason, .. } = recommended;
     let (points, fidelity) = (counted(model.m(), "point"), model.parts().fidelity);
     format!("Recommended: {reason}. Fitted to all rows it keeps {points} with fidelity {fidelity:.6}.")
 }
 
-/// Why the cell number `chosen` is recommended.
-pub(super) fn because(cells: &[Cell], chosen: usize, reason: Reason, measure: Measure, asked: f64) -> String {
+/// Why cell `chosen` is recommended.
+pub(super) fn because(cells: &[Cell], chosen: usize, reason: Reason, measure: Measure, target: f64) -> String {
     let cell = &cells[chosen];
     let (method, m, fidelity) = (&cell.case.method, cell.model.m(), cell.model.parts().fidelity);
     let evidence = quality_text(cells, cell, measure);
-    let holds = if fidelity >= asked { format!("reaches a fidelity of {asked} and ") } else { String::new() };
+    let holds = if fidelity >= target { format!("reaches a fidelity of {target} and ") } else { String::new() };
     let does = if measure == Measure::Novelty { "detects novel rows" } else { "classifies" };
     match reason {
-        Reason::Fidelity => format!("{method}, which needs the fewest points ({m}) for a fidelity of {asked}"),
+        Reason::Fidelity => format!("{method}, which needs the fewest points ({m}) for a fidelity of {target}"),
         Reason::Nearest => {
-            format!("{method} with {m} points, which comes nearest to a fidelity of {asked} ({fidelity:.4})")
+            format!("{method} with {m} points, which comes nearest to a fidelity of {target} ({fidelity:.4})")
         }
         Reason::Quality => {
             format!(
@@ -334,22 +338,22 @@ pub(super) fn because(cells: &[Cell], chosen: usize, reason: Reason, measure: Me
             )
         }
         Reason::TooFewRows => format!(
-            "{method} with {m} points, the simplest model for a fidelity of {asked}; there are too few rows to tell \
+            "{method} with {m} points, the simplest model for a fidelity of {target}; there are too few rows to tell \
              which of the models that reach it {does} best ({evidence})"
         ),
         Reason::Same => format!(
-            "{method} with {m} points, the simplest model for a fidelity of {asked}; no model that reaches it {does} \
+            "{method} with {m} points, the simplest model for a fidelity of {target}; no model that reaches it {does} \
              better by more than chance ({evidence})"
         ),
         Reason::Better => format!(
             "{method} with {m} points, the simplest model that {does} as well as the best, up to chance ({evidence}), and \
-             better than every model that reaches a fidelity of {asked}; its own is {fidelity:.4}"
+             better than every model that reaches a fidelity of {target}; its own is {fidelity:.4}"
         ),
         Reason::Next => format!("{method} with {m} points ({evidence})"),
     }
 }
 
-/// The quality of a cell, its standard error, and the best of all.
+/// The quality of a cell with its standard error, and the best quality of all cells.
 fn quality_text(cells: &[Cell], cell: &Cell, measure: Measure) -> String {
     let of = |cell: &Cell| quality(cell.judged.as_ref()?.evidence(measure));
     let best = cells.iter().filter_map(of).map(|quality| quality.value).fold(f64::NEG_INFINITY, f64::max);

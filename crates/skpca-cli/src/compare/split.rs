@@ -1,22 +1,22 @@
-//! Which rows are fitted, and which judge.
+//! Splits of the rows: which are fitted, and which are held out to judge.
 
 use crate::random::{Stream, random};
 
-/// Judges at most: enough for a standard error of half a percent.
-const MOST: usize = 10_000;
-/// Splits at most.
+/// Maximum number of held-out rows: enough for a standard error of half a percent.
+const MAX_HELD_OUT: usize = 10_000;
+/// Maximum number of splits.
 const SPLITS: usize = 4;
 
-/// Numbers of rows, both increasing.
+/// Row numbers, both in increasing order.
 pub struct Split {
     pub fitted: Vec<usize>,
     pub held_out: Vec<usize>,
 }
 
-/// Holds out a share of the rows, the same share of each class; again and again other rows, as far as they go. A class
-/// keeps one row at least on the side that is fitted, and a fit two. With a `normal` class only its rows are fitted.
+/// Holds out a share of the rows, the same share of each class, and other rows in each split. At least one row of each
+/// class and two rows in total stay on the fitted side. With a `normal` class, only its rows are fitted.
 pub fn splits(n: usize, share: f64, classes: Option<&[usize]>, normal: Option<usize>, seed: u64) -> Vec<Split> {
-    let share = share.min(MOST as f64 / n as f64);
+    let share = share.min(MAX_HELD_OUT as f64 / n as f64);
     let mut groups = vec![Vec::new(); classes.map_or(1, |classes| classes.iter().max().map_or(0, |most| most + 1))];
     (0..n).for_each(|row| groups[classes.map_or(0, |classes| classes[row])].push(row));
     let mut left = groups.clone();

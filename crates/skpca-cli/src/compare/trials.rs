@@ -1,4 +1,4 @@
-//! Which fits are tried in the time there is, and which of them is recommended.
+//! Runs as many fits as the budget allows, and recommends one of them.
 
 use std::time::{Duration, Instant};
 
@@ -13,30 +13,30 @@ use crate::failure::Failure;
 use crate::memory;
 use crate::progress::Bar;
 
-/// Exact kernel PCA of more rows is tried only where it is asked for by name.
+/// Exact kernel PCA of more rows than this is tried only if the user names it.
 const EXACT_ROWS: usize = 20_000;
-/// How the reason of a fit that was stopped begins.
+/// How the reason starts if a fit was stopped.
 const STOPPED: &str = "stopped after";
 
-/// What is fitted, and what it is judged by.
+/// What is fitted, and how it is judged.
 pub struct Setting<'a> {
     pub plan: &'a Plan,
     pub study: &'a Study<'a>,
-    /// The rows that are fitted.
+    /// The rows to fit.
     pub points: &'a Points<'a>,
     pub judges: &'a Judges<'a>,
     pub budget: &'a Budget,
     pub bar: &'a Bar,
 }
 
-/// Fits, as far as they have come.
+/// The results so far.
 pub struct Trials<'a> {
     setting: Setting<'a>,
     cells: Vec<Cell>,
     skipped: Vec<Skipped>,
 }
 
-/// A model and the time of its fit, or why there is none.
+/// A model and the time of its fit, or the reason for skipping it.
 type Outcome = Result<(Model, Duration), String>;
 
 impl<'a> Trials<'a> {
@@ -44,15 +44,15 @@ impl<'a> Trials<'a> {
         Trials { setting, cells: Vec::new(), skipped: Vec::new() }
     }
 
-    /// Models and what is missing, in the order of the registry.
+    /// Returns the models and the skipped cases, in the order of the registry.
     pub fn into_parts(mut self) -> (Vec<Cell>, Vec<Skipped>) {
         self.skipped.sort_by_key(|skipped| place(&skipped.case));
         (self.cells, self.skipped)
     }
 
-    /// Tries every case. The next is always of the method that has taken least time so far, so that slow ones do not
-    /// keep others from theirs; the default is the first of all, methods that have one size come last, exact kernel
-    /// PCA, the slowest with many rows, last of all.
+    /// Tries every case. The next case is always one of the method that has taken the least time so far, so that slow
+    /// methods do not starve the others. The default method starts; methods with a fixed size come last, and exact
+    /// kernel PCA, the slowest with many rows, last of all.
     pub fn run(&mut self) -> Result<(), Failure> {
         let own = |method: &&Spec| method::entry(method).is_ok_and(|entry| entry.fixes_size(method));
         let (mut single, mut sparse): (Vec<&Spec>, Vec<&Spec>) = self.setting.plan.methods.iter().partition(own);
@@ -75,10 +75,10 @@ impl<'a> Trials<'a> {
         Ok(())
     }
 
-    /// Tries a case; returns the seconds it took.
+    /// Tries a case and returns the seconds that it took.
     fn attempt(&mut self, case: Case) -> Result<f64, Failure> {
         let number = self.cells.len() + self.skipped.len() + 1;
-        self.setting.bar.of(format!("fit {number}: {}, {}: ", case.method, case.asked()));
+        self.setting.bar.of(format!("fit {number}: {}, {}: ", case.method, case.target_text()));
         let start = Instant::now();
         match self.fitted(&case)? {
             Ok((mut model, time)) => {
@@ -98,8 +98,8 @@ impl<'a> Trials<'a> {
         Ok(Cell { case, seconds: time.as_secs_f64(), query, bytes: bytes.len(), judged, model })
     }
 
-    /// Fits what is there to other rows, which others judge: the fastest first, as long as there is time. Returns how
-    /// many models there was time for.
+    /// Repeats the fits on another split, the fastest first, as long as there is time. Returns the number of repeated
+    /// fits.
     pub fn repeat(&mut self, study: &Study, judges: &Judges) -> Result<usize, Failure> {
         let mut order: Vec<usize> = (0..self.cells.len()).collect();
         order.sort_by(|&a, &b| self.cells[a].seconds.total_cmp(&self.cells[b].seconds));
@@ -107,11 +107,11 @@ impl<'a> Trials<'a> {
         for i in order {
             let Case { method, target } = self.cells[i].case.clone();
             let Some(at) = self.setting.budget.for_repeat() else { break };
-            self.setting.bar.of(format!("other rows held out: {method}, {}: ", self.cells[i].case.asked()));
+            self.setting.bar.of(format!("other rows held out: {method}, {}: ", self.cells[i].case.target_text()));
             let model = match study.fit(&method, target, &Deadline { bar: self.setting.bar, at }) {
                 Ok((model, _)) => model,
                 Err(Error::Interrupted) => continue,
-                // What these rows cannot give, those of the first split could.
+                // A fit that fails on these rows has succeeded on those of the first split.
                 Err(error) => {
                     reason_to_skip(error)?;
                     continue;
@@ -125,10 +125,10 @@ impl<'a> Trials<'a> {
         Ok(done)
     }
 
-    /// An error only where no case could do better.
+    /// Fits a case, or says why it is skipped. Returns an error only if it concerns all cases.
     fn fitted(&self, case: &Case) -> Result<Outcome, Failure> {
         let (n, d) = (self.setting.points.n(), self.setting.points.d());
-        if case.keeps_all_rows() && n > EXACT_ROWS && !self.setting.plan.named {
+        if case.keeps_all_rows() && n > EXACT_ROWS && !self.setting.plan.methods_given {
             let method = &case.method;
             return Ok(Err(format!("it keeps every row: above {EXACT_ROWS} rows only with --methods {method}")));
         }
@@ -161,15 +161,15 @@ impl<'a> Trials<'a> {
         Fit { method: case.method.clone(), target: case.target, ..self.setting.plan.base.clone() }
     }
 
-    /// The best cell whose fit to all rows ends in time and holds what it is recommended for; `whole` if all rows were
-    /// fitted.
+    /// Returns the best cell that, fitted to all rows, finishes in time and still reaches the fidelity that it is
+    /// recommended for; `whole` if the cells were fitted to all rows already.
     pub fn recommend(&self, data: &Data, whole: bool) -> Result<Option<Recommended>, Failure> {
         let Setting { plan, judges, bar, .. } = &self.setting;
         bar.of("the recommended model: ".into());
         let measure = judges.measure();
         let candidates: Vec<Candidate> = self.cells.iter().map(|cell| candidate(cell, measure)).collect();
         let mut late = 0;
-        for (i, reason) in choice::ranked(&candidates, plan.fidelity, plan.asked) {
+        for (i, reason) in choice::ranked(&candidates, plan.fidelity, plan.fidelity_given) {
             let cell = &self.cells[i];
             let case = cell.case.clone();
             let (fit, start) = (self.fit(&case), Instant::now());
@@ -196,11 +196,12 @@ impl<'a> Trials<'a> {
         Ok(None)
     }
 
-    /// A fit to all rows, in half of the time that is left; nothing if that is not enough.
+    /// Fits to all rows, in at most half of the remaining time; `None` if that is not enough.
     fn again(&self, fit: &Fit, data: &Data, seconds: f64) -> Result<Option<Model>, Failure> {
         let now = Instant::now();
         let left = self.setting.budget.end().saturating_duration_since(now);
-        // Some fits take time that grows with the square of the rows, most less: those that may end are tried.
+        // How the time of a fit grows with the rows depends on the method (at most quadratically for some, less for
+        // most), so the fit is tried unless the time is too short even for the rows of the split.
         if seconds > left.as_secs_f64() {
             return Ok(None);
         }
@@ -232,13 +233,13 @@ fn candidate(cell: &Cell, measure: Measure) -> Candidate<'_> {
     }
 }
 
-/// The default first, others in the order of the registry.
+/// Rank of a method for simplicity: the default first, others in the order of the registry.
 fn simplicity(method: &Spec) -> usize {
     let place = METHODS.iter().position(|entry| entry.name == method.name);
     if method.name == Fit::default().method.name { 0 } else { place.map_or(METHODS.len() + 1, |place| place + 1) }
 }
 
-/// What one method cannot do, others can; what is wrong with the data, all would say.
+/// Returns the reason for skipping one method, or the error if it would stop every method.
 fn reason_to_skip(error: Error) -> Result<String, Failure> {
     match error {
         Error::Parameter { .. } | Error::NoVariance { .. } | Error::Numerical { .. } => Ok(error.to_string()),
@@ -246,7 +247,7 @@ fn reason_to_skip(error: Error) -> Result<String, Failure> {
     }
 }
 
-/// Where a case stands in tables.
+/// Sorting key of a case in tables.
 fn place(case: &Case) -> (Option<usize>, String) {
     (METHODS.iter().position(|entry| entry.name == case.method.name), case.method.to_string())
 }

@@ -6,13 +6,13 @@
 //! without noise:  limit = q (n² − 1) / (n (n − q)) F⁻¹(1 − α; q, n − q)
 //! ```
 //!
-//! With noise T² is a part of the score and shares its threshold. Without, the score is SPE alone, and T² has the
-//! textbook's limit (Lee, Yoo, Choi, Vanrolleghem & Lee 2004 for kernel PCA), which takes features of normal rows for
-//! Gaussian: they may exceed it more or less often than α says.
+//! With noise, T² is part of the score and shares its threshold. Without noise, the score is SPE alone, and T² has the
+//! textbook limit (Lee, Yoo, Choi, Vanrolleghem & Lee 2004 for kernel PCA), which assumes Gaussian features: normal
+//! rows may exceed it more or less often than α says.
 
 use skpca::Model;
 
-/// What T² of normal rows exceeds at a rate of α, more or less; none of a model with no more rows than components.
+/// The limit that T² of normal rows exceeds at a rate of about α; `None` if there are not more rows than components.
 pub fn of_t2(model: &Model, alpha: f64) -> Option<f64> {
     let parts = model.parts();
     if parts.noise > 0.0 {
@@ -22,7 +22,7 @@ pub fn of_t2(model: &Model, alpha: f64) -> Option<f64> {
     (q > 0.0 && n > q + 1.0).then(|| q * (n * n - 1.0) / (n * (n - q)) * f_quantile(1.0 - alpha, q, n - q))
 }
 
-/// The number that an F of `a` and `b` degrees of freedom is below with probability `p`.
+/// The `p`-quantile of the F distribution with `a` and `b` degrees of freedom.
 fn f_quantile(p: f64, a: f64, b: f64) -> f64 {
     // I_x(a/2, b/2) = p with x = aF / (aF + b), by bisection on 1 − x, which may be tiny.
     let (mut low, mut high) = (0.0, 1.0);
@@ -66,7 +66,7 @@ fn fraction(x: f64, a: f64, b: f64) -> f64 {
     value
 }
 
-/// ln Γ(x) of a positive x, by Stirling's series where it has 15 digits.
+/// ln Γ(x) for x > 0: the recurrence up to 12, from where Stirling's series has 15 digits.
 fn ln_gamma(x: f64) -> f64 {
     if x < 12.0 {
         return ln_gamma(x + 1.0) - x.ln();

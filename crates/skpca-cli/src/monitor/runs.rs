@@ -1,19 +1,20 @@
-//! Runs of alarms, one after the other without a normal row between them, and the inputs that lead to them.
+//! Runs of consecutive alarms, and the inputs that contribute most to them.
 
 use skpca::{Model, Points};
 
 use super::series::Reading;
 
-/// Alarms of a run that are explained: its first ones.
+/// Number of alarms at the start of a run that are explained.
 const EXPLAINED: usize = 100;
-/// Runs that are kept one by one: the longest, and of equal length those with the highest scores.
+/// Maximum number of runs that are listed: the longest, and among those of equal length the ones with the highest
+/// scores.
 pub const KEPT: usize = 200;
-/// Inputs that are named for a run.
+/// Maximum number of inputs that are named for a run.
 const NAMED: usize = 3;
-/// Those that contribute less, as a share, are not.
-const LEAST: f64 = 0.1;
+/// Minimum share of the contributions for naming an input, except the first.
+const MIN_SHARE: f64 = 0.1;
 
-/// A row, for people.
+/// The number and the time of a row.
 #[derive(Clone, Debug, Default)]
 pub struct Place {
     pub row: usize,
@@ -26,42 +27,44 @@ impl Place {
     }
 }
 
-/// An input and its part in a run.
+/// An input and its contribution to a run.
 #[derive(Clone, Debug)]
 pub struct Lead {
     pub input: usize,
-    /// Of all contributions in the run.
+    /// Share of all contributions in the run.
     pub share: f64,
-    /// What it was where the score was highest, and what was expected there.
+    /// Its value in the row with the highest explained score.
     pub value: f64,
+    /// The expected value in that row.
     pub expected: f64,
 }
 
-/// Alarms without a normal row between them.
+/// Consecutive alarms.
 #[derive(Clone, Debug)]
 pub struct AlarmRun {
     pub first: Place,
     pub last: Place,
     pub rows: usize,
-    /// The highest score and the lowest p-value.
+    /// The highest score.
     pub score: f64,
+    /// The lowest p-value.
     pub p_value: f64,
     /// The inputs with the largest contributions, the largest first.
     pub leads: Vec<Lead>,
 }
 
-/// What explains an alarm.
+/// The explanation of an alarm: per input, its value, its contribution and its expected value.
 pub struct Explained {
     pub values: Vec<f64>,
     pub contributions: Vec<f64>,
     pub expected: Vec<f64>,
 }
 
-/// The run that goes on.
+/// The current run.
 struct Open {
     run: AlarmRun,
     contributions: Vec<f64>,
-    /// Of the highest score that was explained.
+    /// The highest score that was explained, with the values and expected values of its row.
     peak: Option<(f64, Vec<f64>, Vec<f64>)>,
 }
 
@@ -71,16 +74,18 @@ pub struct Runs {
     open: Option<Open>,
     /// Some of the runs, in any order.
     kept: Vec<AlarmRun>,
-    /// How many runs there are, and alarms.
+    /// Number of runs.
     pub count: usize,
+    /// Number of alarms.
     pub alarms: usize,
-    /// The contributions of each input, of all alarms that were explained; each alarm counts the same.
+    /// Contribution shares of each input, summed over all explained alarms.
     pub shares: Vec<f64>,
+    /// Number of explained alarms.
     pub explained: usize,
 }
 
 impl Runs {
-    /// How many alarms of a block are to be explained, given which of its rows are novel: the numbers of these rows.
+    /// Returns the rows of a block whose alarms are to be explained, given which of its rows are novel.
     pub fn to_explain(&self, novel: &[bool]) -> Vec<usize> {
         let mut length = self.open.as_ref().map_or(0, |open| open.run.rows);
         let mut rows = Vec::new();
@@ -120,13 +125,13 @@ impl Runs {
         }
     }
 
-    /// Leaves the runs that are worth a line.
+    /// Keeps only the [`KEPT`] runs to list.
     fn thin(&mut self) {
         self.kept.sort_by(|a, b| b.rows.cmp(&a.rows).then(b.score.total_cmp(&a.score)));
         self.kept.truncate(KEPT);
     }
 
-    /// Ends the last run. Those that are kept, in the order of their rows.
+    /// Ends the last run and returns the kept runs in the order of their rows.
     pub fn end(&mut self) -> Vec<AlarmRun> {
         self.close();
         self.thin();
@@ -143,7 +148,7 @@ impl Open {
         Open { run, contributions: Vec::new(), peak: None }
     }
 
-    /// Takes the contributions in; returns them as shares.
+    /// Adds the contributions and returns them as shares.
     fn explain(&mut self, score: f64, explained: &Explained) -> Vec<f64> {
         self.contributions.resize(explained.contributions.len(), 0.0);
         self.contributions.iter_mut().zip(&explained.contributions).for_each(|(sum, c)| *sum += c.max(0.0));
@@ -159,20 +164,20 @@ impl Open {
         let mut order: Vec<usize> = (0..share.len()).collect();
         order.sort_by(|a, b| share[*b].total_cmp(&share[*a]));
         let lead = |input| Lead { input, share: share[input], value: values[input], expected: expected[input] };
-        let worth = |(place, input): &(usize, usize)| *place == 0 || share[*input] >= LEAST;
+        let worth = |(place, input): &(usize, usize)| *place == 0 || share[*input] >= MIN_SHARE;
         self.run.leads =
             order.into_iter().take(NAMED).enumerate().filter(worth).map(|(_, input)| lead(input)).collect();
         self.run
     }
 }
 
-/// What each contributes to the sum of those above 0.
+/// The positive contributions as shares of their sum; 0 for the others.
 fn shares(contributions: &[f64]) -> Vec<f64> {
     let total: f64 = contributions.iter().map(|c| c.max(0.0)).sum();
     contributions.iter().map(|c| if total > 0.0 { c.max(0.0) / total } else { 0.0 }).collect()
 }
 
-/// What explains these rows of a block, whose values are in the model's order.
+/// Explains these rows of a block, whose values are in the order of the model's columns.
 pub fn explain(model: &Model, values: &[f64], rows: &[usize]) -> skpca::Result<Vec<Explained>> {
     if rows.is_empty() {
         return Ok(Vec::new());

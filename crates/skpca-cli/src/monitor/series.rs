@@ -1,18 +1,18 @@
-//! Any number of rows in constant memory, as a chart shows them: columns of neighbouring rows, as many as there are
-//! pixels.
+//! A chart of any number of rows in constant memory: consecutive rows share a column, with about one column per pixel.
 //!
 //! ```text
-//! columns of w rows: 1 2 3 … 1200   one more: neighbours become one, columns of 2w rows: 1 2 … 600, 601 …
+//! columns of w rows: 1 2 3 … 1200   one more: pairs are merged, columns of 2w rows: 1 2 … 600, 601 …
 //! ```
 //!
-//! A column keeps its lowest and highest value, and of its alarms the lowest, the highest and the number: none is lost.
+//! A column keeps its lowest and highest value, and the lowest, the highest and the number of its alarms, so that no
+//! alarm is lost.
 
-/// Columns at most, and half of them at least once there are so many rows.
+/// Maximum number of columns. There are at least half as many once there are that many rows.
 pub const COLUMNS: usize = 1200;
-/// Classes of p-values, of equal width.
+/// Number of histogram bins of the p-values, of equal width.
 pub const CLASSES: usize = 20;
 
-/// A row and what the model says of it.
+/// A row and its results.
 pub struct Reading<'a> {
     /// Its number, from 0, among those that could be used.
     pub row: usize,
@@ -20,11 +20,11 @@ pub struct Reading<'a> {
     pub score: f64,
     pub p_value: f64,
     pub novel: bool,
-    /// Hotelling's T², where the model has it.
+    /// Hotelling's T², if the model has it.
     pub t2: Option<f64>,
 }
 
-/// The ends of some numbers.
+/// The minimum and maximum of some numbers.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Range {
     pub low: f64,
@@ -43,11 +43,12 @@ impl Range {
     }
 }
 
-/// Some neighbouring rows.
+/// A group of consecutive rows.
 #[derive(Clone, Debug)]
 pub struct Column {
-    /// The number of its first row, and when that was.
+    /// The number of its first row.
     pub first: usize,
+    /// The time of its first row.
     pub time: String,
     pub rows: usize,
     pub score: Range,
@@ -55,10 +56,11 @@ pub struct Column {
     pub alarms: usize,
     /// The scores of its alarms.
     pub alarmed: Range,
-    /// Rows beyond the limit of T², and their T².
+    /// Number of rows above the limit of T².
     pub beyond: usize,
+    /// The T² of these rows.
     pub t2_beyond: Range,
-    /// How many p-values are in each class.
+    /// Histogram of the p-values.
     pub p_values: [u32; CLASSES],
 }
 
@@ -67,7 +69,7 @@ impl Column {
         let (score, t2) = (Range::of(reading.score), reading.t2.map_or(Range::EMPTY, Range::of));
         let beyond = reading.t2.zip(t2_limit).is_some_and(|(t2, limit)| t2 > limit);
         let mut p_values = [0; CLASSES];
-        // Classes are closed above: p ≤ 0.05 is the first.
+        // Bins include their upper end: p ≤ 0.05 is the first.
         p_values[((reading.p_value * CLASSES as f64).ceil() as usize).clamp(1, CLASSES) - 1] = 1;
         Column {
             first: reading.row,
@@ -83,7 +85,7 @@ impl Column {
         }
     }
 
-    /// This one and the next.
+    /// Merges the next column into this one.
     pub fn join(&mut self, next: &Column) {
         self.rows += next.rows;
         self.score = self.score.with(next.score);
@@ -95,7 +97,7 @@ impl Column {
         self.p_values.iter_mut().zip(next.p_values).for_each(|(count, more)| *count += more);
     }
 
-    /// The p-value below which a share of those of the column lie.
+    /// The quantile of the column's p-values, interpolated within a bin.
     pub fn p_quantile(&self, share: f64) -> f64 {
         let mut wanted = share * self.rows as f64;
         for (class, count) in self.p_values.into_iter().map(f64::from).enumerate() {
@@ -112,9 +114,9 @@ impl Column {
 pub struct Series {
     pub columns: Vec<Column>,
     pub rows: usize,
-    /// Rows in a column; the last may have fewer.
+    /// Number of rows per column; the last may have fewer.
     width: usize,
-    /// What T² is compared with.
+    /// The limit of T².
     t2_limit: Option<f64>,
 }
 
@@ -142,14 +144,15 @@ impl Series {
         self.width *= 2;
     }
 
-    /// Stretches of equal length: at most `most`, and none of fewer than `rows` rows but the last, or only, one.
+    /// Merges the columns into at most `most` windows of equal length with at least `rows` rows each; the last may have
+    /// fewer.
     pub fn windows(&self, most: usize, rows: usize) -> Vec<Column> {
         let many = self.columns.len().div_ceil(most).max(rows.div_ceil(self.width));
         together(&self.columns, many)
     }
 }
 
-/// Every `many` neighbours as one.
+/// Merges every `many` consecutive columns into one.
 fn together(columns: &[Column], many: usize) -> Vec<Column> {
     let one = |some: &[Column]| {
         let (first, others) = some.split_first().expect("chunks are not empty");

@@ -1,31 +1,31 @@
-//! Lines along which a function on a grid has one value: marching squares.
+//! Contour lines of a function on a grid: marching squares.
 
-/// Values at the crossings of `xs` and `ys`, x running fastest.
+/// Values at the grid points of `xs` and `ys`, with x varying fastest.
 pub struct Grid {
     pub xs: Vec<f64>,
     pub ys: Vec<f64>,
     pub values: Vec<f64>,
 }
 
-/// `count` numbers from `low` to `high`.
+/// `count` evenly spaced numbers from `low` to `high`.
 pub fn steps(low: f64, high: f64, count: usize) -> Vec<f64> {
     (0..count).map(|i| low + (high - low) * i as f64 / (count - 1) as f64).collect()
 }
 
 impl Grid {
-    /// Every crossing, in the order of the values.
+    /// All grid points, in the order of the values.
     pub fn crossings(xs: &[f64], ys: &[f64]) -> Vec<f64> {
         ys.iter().flat_map(|y| xs.iter().flat_map(move |x| [*x, *y])).collect()
     }
 
-    /// Values between the smallest and the largest, evenly spaced.
+    /// `count` evenly spaced levels between the smallest and the largest value.
     pub fn levels(&self, count: usize) -> Vec<f64> {
         let low = self.values.iter().copied().fold(f64::INFINITY, f64::min);
         let high = self.values.iter().copied().fold(f64::NEG_INFINITY, f64::max);
         (1..=count).map(|i| low + (high - low) * i as f64 / (count + 1) as f64).collect()
     }
 
-    /// Pieces of the line on which the value is `level`.
+    /// Segments of the contour line at `level`.
     pub fn line(&self, level: f64) -> Vec<[(f64, f64); 2]> {
         let columns = self.xs.len();
         let mut pieces = Vec::new();
@@ -34,7 +34,7 @@ impl Grid {
                 let corner = |di: usize, dj: usize| {
                     (self.xs[i + di], self.ys[j + dj], self.values[(j + dj) * columns + i + di] - level)
                 };
-                // Around the square; the line crosses a side whose ends differ in sign.
+                // The corners in order; the line crosses the sides whose ends differ in sign.
                 let corners = [corner(0, 0), corner(1, 0), corner(1, 1), corner(0, 1)];
                 let crossed: Vec<(f64, f64)> = (0..4)
                     .filter_map(|side| {
@@ -45,7 +45,7 @@ impl Grid {
                     .collect();
                 match crossed[..] {
                     [a, b] => pieces.push([a, b]),
-                    // A saddle: the middle tells which corners belong together.
+                    // A saddle: the value in the middle decides which corners are connected.
                     [a, b, c, d] => {
                         let middle = corners.iter().map(|corner| corner.2).sum::<f64>();
                         if (middle < 0.0) == (corners[0].2 < 0.0) {
@@ -67,7 +67,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_line_of_a_circle_is_a_circle() {
+    fn the_contour_of_a_paraboloid_is_a_circle() {
         let xs = steps(-1.0, 1.0, 41);
         let values = Grid::crossings(&xs, &xs).chunks(2).map(|p| p[0] * p[0] + p[1] * p[1]).collect();
         let grid = Grid { xs: xs.clone(), ys: xs, values };

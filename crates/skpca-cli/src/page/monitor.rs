@@ -1,4 +1,4 @@
-//! The page for the control room: what was seen of the rows of a table, in time order.
+//! The page of `skpca monitor`: scores, T², alarms and drift over the rows of a table, in time order.
 
 use super::plots::shortened;
 use super::svg::{Axis, escaped, short};
@@ -9,16 +9,17 @@ use crate::monitor::runs::{AlarmRun, KEPT, Lead};
 use crate::monitor::series::{Column, Range};
 use crate::monitor::{Monitored, percent};
 
-/// Stretches of rows whose p-values are looked at together, and rows in one, at least.
+/// Maximum number of windows of rows in the charts of drift.
 const WINDOWS: usize = 40;
+/// Minimum number of independent rows in a window.
 const WINDOW: usize = 100;
-/// Values that are drawn to scale are at most this many times their limit.
+/// A scale is linear if all values are at most this multiple of their limit.
 const TALL: f64 = 8.0;
-/// How far below its limit a logarithmic scale goes.
+/// Lower end of a logarithmic scale, as a multiple of the limit.
 const DEEP: f64 = 1e-3;
-/// Standard errors within which chance stays, 99 times of 100.
+/// Half width of the 99% band of chance, in standard errors.
 const CHANCE: f64 = 2.576;
-/// Inputs in the table of causes.
+/// Maximum number of inputs in the table of causes.
 const INPUTS: usize = 12;
 
 /// The whole page.
@@ -45,17 +46,17 @@ pub fn of_monitored(seen: &Monitored) -> String {
     page(&title, &body)
 }
 
-/// What a reader should know.
+/// Notes for the reader of the page.
 fn notes(seen: &Monitored) -> Vec<String> {
     let mut notes = Vec::new();
-    if seen.passed_over > 0 {
-        let passed = counted(seen.passed_over, "row");
+    if seen.skipped > 0 {
+        let passed = counted(seen.skipped, "row");
         notes.push(format!("skpca skipped {passed} that could not be used; row numbers do not count such rows."));
     }
     if seen.model.parts().scores.calibration.is_none() {
         notes.push(
-            "The threshold is a quantile of the training scores, which fresh rows exceed more often. Fit with --false-alarms for a \
-             rate that holds for fresh rows."
+            "The threshold is a quantile of the training scores, which new rows exceed more often. Fit with --false-alarms for a \
+             rate that holds for new rows."
                 .into(),
         );
     }
@@ -65,7 +66,7 @@ fn notes(seen: &Monitored) -> Vec<String> {
     notes
 }
 
-/// What a row, or some, are called.
+/// The label of a row: its time or its number.
 fn label(seen: &Monitored, row: usize, time: &str) -> String {
     if seen.time.is_some() { shortened(time) } else { row.to_string() }
 }
@@ -76,7 +77,7 @@ fn times(seen: &Monitored) -> Times {
     Times::of(&name, seen.series.rows, |row| label(seen, row, time(row)))
 }
 
-/// Linear where values are near their limit, otherwise logarithmic.
+/// A linear axis if all values are near their limit, otherwise a logarithmic one.
 fn axis(name: &str, all: Range, limit: Option<f64>) -> Axis {
     let high = limit.map_or(all.high, |limit| all.high.max(1.15 * limit));
     match limit {
@@ -87,7 +88,8 @@ fn axis(name: &str, all: Range, limit: Option<f64>) -> Axis {
     }
 }
 
-/// A statistic of the rows: the range of each column of the chart, and of the rows beyond the limit in it.
+/// A statistic of the rows; `of` returns its range in a column of the chart, and its range over the rows above the
+/// limit.
 struct Statistic<'a> {
     title: &'a str,
     about: &'a str,
@@ -142,12 +144,13 @@ fn ends(range: Range) -> String {
 
 fn score(seen: &Monitored) -> String {
     let (what, title) = if seen.model.parts().noise > 0.0 {
-        ("The score is a Mahalanobis distance in feature space, SPE and T² in one.", "Score")
+        ("The score is a Mahalanobis distance in feature space, which combines SPE and T².", "Score")
     } else {
         ("The score is the squared distance to the span of the components: SPE, or Q.", "Score: SPE")
     };
-    let about =
-        format!("{what} Red: alarms, the highest of neighbouring rows as a dot. Dashed: the threshold of the model.");
+    let about = format!(
+        "{what} Red: alarms; a dot marks the highest of neighbouring rows. Dashed: the threshold of the model."
+    );
     let limit = Some(seen.model.threshold());
     let statistic =
         Statistic { title, about: &about, name: "score", limit, of: |column| (column.score, column.alarmed) };
@@ -190,13 +193,13 @@ fn t2(seen: &Monitored) -> String {
     statistic.chart(seen, tip).figure("t2", &times(seen))
 }
 
-/// The inputs' names.
+/// The name of an input.
 fn name(seen: &Monitored, input: usize) -> String {
     let names = &seen.model.parts().columns.names;
     names.as_ref().map_or_else(|| format!("column {input}"), |names| shortened(&names[input]))
 }
 
-/// A table of the runs that are worth a line; the script sorts it.
+/// The table of the runs that are kept, which the script sorts.
 fn runs(seen: &Monitored) -> String {
     if seen.kept.is_empty() {
         return "<p>There is no alarm.</p>\n".into();
@@ -215,8 +218,8 @@ fn runs(seen: &Monitored) -> String {
         format!("These are the {KEPT} longest; {} with {alarms} are in the chart only. ", counted(others, "other run"))
     };
     format!(
-        "<p>Alarms without a normal row between them. {others}Inputs are named with their share of what the scores exceed the usual \
-         one by, their value where the score is highest, and the value at which it would be lowest. Click a heading to sort.</p>\n\
+        "<p>A run is a sequence of alarms without a normal row in between. {others}Inputs are listed with their share of the excess \
+         of the scores, their value in the row with the highest score, and the value expected there. Click a heading to sort.</p>\n\
          <div class=\"wide runs\"><table class=\"models\"><thead><tr>{headings}</tr></thead><tbody>\n{rows}</tbody></table></div>\n"
     )
 }
@@ -242,7 +245,7 @@ fn describe_lead(seen: &Monitored, lead: &Lead) -> String {
     format!("{} {share}%: {}, expected {}", name(seen, lead.input), short(lead.value), short(lead.expected))
 }
 
-/// Which inputs alarms come from, all alarms counting the same.
+/// The table of the inputs behind all alarms, which count equally.
 fn inputs(seen: &Monitored) -> String {
     let shares = &seen.runs.shares;
     if seen.runs.explained == 0 || shares.len() < 2 {
@@ -269,12 +272,13 @@ fn inputs(seen: &Monitored) -> String {
     )
 }
 
-/// How p-values change along the rows.
+/// Windows of rows, for the charts of drift.
 struct Windows {
     windows: Vec<Column>,
     promised: f64,
-    /// How many independent rows one row is worth, and the threshold was made of.
+    /// The number of independent rows that a row is worth.
     worth: f64,
+    /// The number of independent rows that the threshold was computed from.
     made_of: f64,
 }
 
@@ -291,12 +295,12 @@ impl Windows {
         window.alarms as f64 / window.rows as f64
     }
 
-    /// Where the share of alarms is by chance: both the window's rows and those that made the threshold are some of
-    /// many.
+    /// The range of the share of alarms that chance allows. Both the rows of the window and those that the threshold
+    /// was computed from are samples.
     fn chance(&self, window: &Column) -> (f64, f64) {
         let rows = 1.0 / (1.0 / (self.worth * window.rows as f64) + 1.0 / self.made_of);
         let error = CHANCE * (self.promised * (1.0 - self.promised) / rows).sqrt();
-        // One alarm alone is no drift.
+        // A single alarm is not drift.
         let one = 1.0 / window.rows as f64;
         ((self.promised - error).max(0.0), (self.promised + error.max(one)).min(1.0))
     }
@@ -325,7 +329,7 @@ impl Windows {
         self.alarms(seen).figure("alarms", &times) + &self.p_values(seen).figure("p-values", &times)
     }
 
-    /// Where windows begin and end, as shares of the rows.
+    /// The start and end of each window, as shares of the rows.
     fn places(&self, seen: &Monitored) -> Vec<(f64, f64)> {
         let rows = seen.series.rows as f64;
         self.windows.iter().map(|w| (w.first as f64 / rows, (w.first + w.rows) as f64 / rows)).collect()
@@ -335,8 +339,8 @@ impl Windows {
         let places = self.places(seen);
         let chance: Vec<(f64, f64)> = self.windows.iter().map(|window| self.chance(window)).collect();
         let most = self.windows.iter().map(Windows::share).chain(chance.iter().map(|c| c.1)).fold(0.0, f64::max);
-        let about = "Alarms in windows of rows. Dashed: the share that was promised; grey: what chance allows 99 times of 100, \
-                     with the rows that the threshold was made of counted in.";
+        let about = "Share of alarms in windows of rows. Dashed: the promised share. Grey: the range that chance allows 99 times out \
+                     of 100, including the uncertainty of the threshold.";
         let mut chart = Timeline::new("Share of alarms", about, Axis::from("share of the rows", 0.0, 1.05 * most));
         let band: Vec<(f64, f64, f64)> =
             places.iter().zip(&chance).flat_map(|(&(a, b), &(low, high))| [(a, low, high), (b, low, high)]).collect();
@@ -358,8 +362,8 @@ impl Windows {
 
     fn p_values(&self, seen: &Monitored) -> Timeline {
         let places = self.places(seen);
-        let about = "Median of the p-values (line) and the middle half of them (grey) in windows of rows. Of rows like the training \
-                     rows the median is a half, and quarters lie below 0.25 and above 0.75 (dashed): a median that falls is a \
+        let about = "Median of the p-values (line) and the range of their middle half (grey) in windows of rows. For rows like the \
+                     training rows, the median is 0.5 and the quartiles are 0.25 and 0.75 (dashed). A falling median is a sign of \
                      drift, often before there are alarms.";
         let mut chart = Timeline::new("p-values", about, Axis::from("p-value", 0.0, 1.0));
         let quarters = |w: &Column| (w.p_quantile(0.25), w.p_quantile(0.75));

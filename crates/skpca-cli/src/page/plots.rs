@@ -1,4 +1,4 @@
-//! The pictures: which numbers go where.
+//! The plots of models and comparisons.
 
 use skpca::{Model, Points, Precision};
 
@@ -13,27 +13,28 @@ use crate::random::{Stream, random};
 
 const WIDE: (f64, f64) = (560.0, 360.0);
 const SMALL: (f64, f64) = (340.0, 300.0);
-/// Rows that are drawn at most.
+/// Maximum number of rows that are drawn.
 const ROWS: usize = 1000;
-/// Columns whose values a tip tells.
-const TOLD: usize = 6;
-/// Crossings of a grid in one direction, and lines on it.
+/// Maximum number of columns whose values a tip shows.
+const TIP_COLUMNS: usize = 6;
+/// Number of grid points in each direction.
 const GRID: usize = 61;
+/// Number of contour lines.
 const LEVELS: usize = 9;
-/// Components whose contours are drawn.
+/// Maximum number of components whose contours are drawn.
 const CONTOURS: usize = 6;
 const BINS: usize = 40;
-/// Letters of a column's name.
+/// Maximum number of characters of a name.
 const NAME: usize = 32;
 
-/// Methods of the cells in the order they are drawn.
+/// The methods of the cells, in drawing order.
 pub fn series(cells: &[Cell]) -> Vec<String> {
     let mut names: Vec<String> = cells.iter().map(|cell| cell.case.method.to_string()).collect();
     names.dedup();
     names
 }
 
-/// Fidelity against size, a line a method.
+/// Fidelity against size, with one line per method.
 pub fn frontier(comparison: &Comparison) -> Plot {
     let cells = &comparison.cells;
     let points = |cell: &Cell| cell.model.m() as f64;
@@ -42,8 +43,8 @@ pub fn frontier(comparison: &Comparison) -> Plot {
     let x = Axis::log("points kept", cells.iter().map(points));
     let low = low.min(comparison.fidelity);
     let y = Axis::nines("fidelity", (low * 20.0).floor() / 20.0);
-    let about = "Up and left is better: more of kernel PCA with fewer points. The dashed line is exact kernel PCA, which keeps every row; \
-                 the dotted one the fidelity asked for; the recommended model is outlined. Near 1 the scale is stretched.";
+    let about = "Up and to the left is better: more of kernel PCA with fewer points. The dashed line is exact kernel PCA, which keeps \
+                 every row; the dotted line is the requested fidelity; the recommended model is outlined. Near 1 the scale is stretched.";
     let mut plot = Plot::new("Size and fidelity of every method", about, WIDE, x, y);
     let ends = cells.iter().map(points).fold((f64::INFINITY, 0.0), |(a, b): (f64, f64), m| (a.min(m), b.max(m)));
     plot.line("ceiling", [(ends.0, 1.0), (ends.1, 1.0)]);
@@ -55,10 +56,10 @@ pub fn frontier(comparison: &Comparison) -> Plot {
         for cell in own {
             let chosen = comparison.recommended.as_ref().is_some_and(|r| r.case == cell.case);
             let tip = format!(
-                "{name}: {} points, fidelity {:.4} (asked for {}){}",
+                "{name}: {} points, fidelity {:.4} (requested: {}){}",
                 cell.model.m(),
                 fidelity(cell),
-                cell.case.asked(),
+                cell.case.target_text(),
                 if chosen { ", recommended" } else { "" }
             );
             let class = if chosen { format!("{} chosen", colour(k)) } else { colour(k) };
@@ -68,7 +69,7 @@ pub fn frontier(comparison: &Comparison) -> Plot {
     plot
 }
 
-/// What decides, novelty or accuracy, against size: a line a method, with the standard error of each; nothing without
+/// The deciding measure, AUROC or accuracy, against size, with one line per method and standard errors; `None` without
 /// labels.
 pub fn quality(comparison: &Comparison) -> Option<Plot> {
     let of = |judged: &Judged| evidence::quality(judged.evidence(comparison.measure));
@@ -81,15 +82,15 @@ pub fn quality(comparison: &Comparison) -> Option<Plot> {
     let x = Axis::log("points kept", known.iter().map(|(m, _)| *m));
     let low = (low * 20.0).floor() / 20.0;
     let y = Axis::from(what, low, 1.0 + 1e-9);
-    // A baseline far below all models would leave them no room.
+    // Baselines far below all models are left out, so that the models get more room.
     let (shown, below): (Vec<_>, Vec<_>) = baselines.into_iter().partition(|(_, q)| q.value >= low);
     let below: String = below.iter().map(|(name, q)| format!(" Not shown: {name}, {:.4}.", q.value)).collect();
     let about = format!(
-        "On rows held out; bars are one standard error to both sides. Models are compared row by row, which tells smaller \
-         differences apart than bars show. Dotted lines are the baselines.{below}"
+        "On held-out rows; bars extend one standard error to both sides. Models are compared row by row, which detects smaller \
+         differences than the bars suggest. Dotted lines are baselines.{below}"
     );
     let title =
-        if comparison.measure == Measure::Novelty { "Size, and how novel rows are told" } else { "Size and accuracy" };
+        if comparison.measure == Measure::Novelty { "Size and detection of novel rows" } else { "Size and accuracy" };
     let mut plot = Plot::new(title, &about, WIDE, x, y);
     known.first()?;
     let ends = known.iter().fold((f64::INFINITY, 0.0), |(a, b): (f64, f64), (m, _)| (a.min(*m), b.max(*m)));
@@ -115,10 +116,10 @@ pub fn quality(comparison: &Comparison) -> Option<Plot> {
     Some(plot)
 }
 
-/// Lines of text that a wide plot has room for.
+/// Number of text lines that fit into a wide plot.
 const LINES: f64 = 20.0;
 
-/// The names of values, the highest first; those less than `apart` below the first of them stand beside it.
+/// Labels for values, the highest first; names of values within `apart` below the first share its line.
 fn labels(mut of: Vec<(&str, Estimate)>, apart: f64) -> Vec<(f64, Vec<&str>)> {
     of.sort_by(|(_, a), (_, b)| b.value.total_cmp(&a.value));
     let mut labels: Vec<(f64, Vec<&str>)> = Vec::new();
@@ -150,14 +151,14 @@ pub fn scree(model: &Model) -> Plot {
     plot
 }
 
-/// How training rows score, and where novelty begins.
+/// A histogram of the scores, with the threshold.
 pub fn scores(model: &Model) -> Plot {
     let scores = &model.parts().scores;
     let most = scores.values.last().copied().unwrap_or(1.0).max(scores.threshold);
     let width = if most > 0.0 { most / BINS as f64 } else { 1.0 };
     let mut counts = vec![0usize; BINS + 1];
     let mut before = scores.count;
-    // Between two scores that are kept lie as many rows as their ranks differ by.
+    // The number of rows between two kept scores is the difference of their ranks.
     for (value, above) in scores.values.iter().zip(&scores.above) {
         counts[((value / width) as usize).min(BINS)] += before - above;
         before = *above;
@@ -178,14 +179,14 @@ pub fn scores(model: &Model) -> Plot {
     plot
 }
 
-/// Rows and their classes, as far as they are known.
+/// Rows and their classes, if known.
 pub struct Rows<'a> {
     pub points: &'a Points<'a>,
-    /// Names, and the number of each row's.
+    /// The names of the classes, and the class of each row.
     pub classes: Option<(&'a [String], &'a [usize])>,
 }
 
-/// The support as the user's columns have it.
+/// The support in the units of the user's columns.
 fn support(model: &Model) -> Result<Points<'static>, Failure> {
     let (support, columns) = (&model.parts().support, &model.parts().columns);
     let unscale = |row: &[f64]| -> Vec<f64> {
@@ -194,14 +195,14 @@ fn support(model: &Model) -> Result<Points<'static>, Failure> {
     Ok(Points::new(support.d(), support.rows().flat_map(unscale).collect::<Vec<f64>>())?)
 }
 
-/// Nine digits.
+/// A number with nine digits.
 fn precise(value: f64) -> String {
     let text = format!("{value:.8e}");
     text.parse::<f64>()
         .map_or(text, |rounded| if (1e-4..1e15).contains(&value.abs()) { rounded.to_string() } else { short(value) })
 }
 
-/// A name that does not fill a page.
+/// Shortens a long name.
 pub fn shortened(name: &str) -> String {
     if name.chars().count() > NAME { name.chars().take(NAME - 1).chain(['…']).collect() } else { name.to_string() }
 }
@@ -211,14 +212,14 @@ fn describe_row(model: &Model, row: &[f64]) -> String {
     let names = &model.parts().columns.names;
     let name = |k: usize| names.as_ref().map_or_else(|| format!("column {k}"), |names| shortened(&names[k]));
     let mut text: Vec<String> =
-        row.iter().take(TOLD).enumerate().map(|(k, v)| format!("{} = {}", name(k), precise(*v))).collect();
-    if row.len() > TOLD {
+        row.iter().take(TIP_COLUMNS).enumerate().map(|(k, v)| format!("{} = {}", name(k), precise(*v))).collect();
+    if row.len() > TIP_COLUMNS {
         text.push("…".into());
     }
     text.join(", ")
 }
 
-/// The first two components, or the first and the score; the support is marked.
+/// Rows and support along the first two components, or along the component and the score if there is only one.
 pub fn scatter(model: &Model, rows: Option<&Rows>) -> Result<Plot, Failure> {
     let place = |points: &Points| -> Result<Vec<(f64, f64)>, Failure> {
         let features = model.transform(points, Precision::Double)?;
@@ -239,7 +240,7 @@ pub fn scatter(model: &Model, rows: Option<&Rows>) -> Result<Plot, Failure> {
     let all = || places.iter().chain(&kept);
     let x = Axis::around("component 1", all().map(|p| p.0));
     let y = Axis::around(if model.q() == 1 { "novelty score" } else { "component 2" }, all().map(|p| p.1));
-    let what = if model.parts().rows.is_some() { "rows that are kept" } else { "synthetic points" };
+    let what = if model.parts().rows.is_some() { "training rows" } else { "synthetic points" };
     let about = match rows {
         Some(rows) if shown.len() < rows.points.n() => {
             format!("{} of {} rows; rings are the support, {what}.", shown.len(), rows.points.n())
@@ -264,14 +265,14 @@ pub fn scatter(model: &Model, rows: Option<&Rows>) -> Result<Plot, Failure> {
     Ok(plot)
 }
 
-/// From the smallest to the largest value, with room on both sides.
+/// The range of the values, with a margin on both sides.
 fn padded_range<I: Iterator<Item = f64>>(column: impl Fn() -> I) -> (f64, f64) {
     let (low, high) = (column().fold(f64::INFINITY, f64::min), column().fold(f64::NEG_INFINITY, f64::max));
     let pad = if apart(low, high) { 0.15 * (high - low) } else { 0.5 * low.abs().max(1.0) };
     (low - pad, high + pad)
 }
 
-/// For two columns: lines on which each component, and the score, is constant.
+/// Contour lines of each component and of the score, for models of two columns.
 pub fn contours(model: &Model, rows: Option<&Rows>) -> Result<Vec<Plot>, Failure> {
     let columns = &model.parts().columns;
     if columns.d() != 2 {
@@ -282,7 +283,7 @@ pub fn contours(model: &Model, rows: Option<&Rows>) -> Result<Vec<Plot>, Failure
     let names = columns.names.clone().unwrap_or_else(|| vec!["column 0".into(), "column 1".into()]);
     let names: Vec<String> = names.iter().map(|name| shortened(name)).collect();
     let ranges = [0, 1].map(|k| padded_range(|| points.rows().chain(support.rows()).map(|row| row[k])));
-    // There is no room for a picture where numbers end.
+    // Ranges that overflow cannot be drawn.
     if ranges.iter().any(|(low, high)| !(high - low).is_finite()) {
         return Ok(Vec::new());
     }
@@ -318,7 +319,7 @@ pub fn contours(model: &Model, rows: Option<&Rows>) -> Result<Vec<Plot>, Failure
     };
     let mut plots: Vec<Plot> = (0..q.min(CONTOURS)).map(component).collect();
     let scores = model.score(&grid, Precision::Double)?;
-    let about = "Lines of equal novelty; beyond the thick one rows are novel.";
+    let about = "Lines of equal novelty score; rows beyond the thick line are novel.";
     plots.push(draw("Novelty score", about, scores, Some(model.parts().scores.threshold)));
     Ok(plots)
 }

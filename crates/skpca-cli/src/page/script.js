@@ -1,5 +1,5 @@
 "use strict";
-// Sorting: a click on a heading orders the rows by it, another one the other way round.
+// Sorting: a click on a heading sorts the rows by it, another click reverses the order.
 for (const table of document.querySelectorAll("table.models")) {
   const headings = [...table.tHead.rows[0].cells];
   headings.forEach((heading, k) => heading.querySelector("button").addEventListener("click", () => {
@@ -11,7 +11,7 @@ for (const table of document.querySelectorAll("table.models")) {
     const order = (a, b) => {
       const [x, y] = [key(a), key(b)];
       if (!numbers) return x.localeCompare(y, undefined, { numeric: true });
-      // What is not known comes last either way.
+      // Unknown values come last in either order.
       if (Number.isNaN(x) || Number.isNaN(y)) return up ? Number.isNaN(x) - Number.isNaN(y) : Number.isNaN(y) - Number.isNaN(x);
       return x - y;
     };
@@ -19,7 +19,7 @@ for (const table of document.querySelectorAll("table.models")) {
     table.tBodies[0].append(...rows);
   }));
 }
-// Tips: what a mark says, at once and on touch too; without the script the browser shows its title.
+// Tips: show the title of a mark immediately, and on touch. Without the script, the browser shows titles itself.
 const tip = document.getElementById("tip");
 const place = (event) => {
   tip.style.left = `${Math.max(0, Math.min(event.clientX + 14, innerWidth - tip.offsetWidth - 8))}px`;

@@ -1,8 +1,8 @@
-//! Plots as SVG text: axes, marks, and words for those who do not see them.
+//! Plots as SVG text: axes, marks, and descriptions for screen readers.
 
 use std::fmt::Write;
 
-/// Text that HTML takes as it is.
+/// Escapes text for HTML.
 pub fn escaped(text: &str) -> String {
     text.replace('&', "&amp;").replace('<', "&lt;").replace('>', "&gt;").replace('"', "&quot;")
 }
@@ -16,16 +16,18 @@ pub struct Axis {
     scale: Scale,
 }
 
-/// What is spread evenly.
+/// The scale of an axis.
 #[derive(Clone, Copy, PartialEq)]
 enum Scale {
+    /// Linear.
     Values,
+    /// Logarithmic.
     Ratios,
-    /// What shares lack to 1, down to [`LEAST`]: 0.9 and 0.99 are as far apart as 0.99 and 0.999.
+    /// Logarithmic in 1 − value, down to [`LEAST`]: 0.9 and 0.99 are as far apart as 0.99 and 0.999.
     Nines,
 }
 
-/// The smallest lack that is told from none.
+/// The smallest distance from 1 that the scale of nines resolves.
 const LEAST: f64 = 1e-4;
 
 impl Scale {
@@ -39,14 +41,14 @@ impl Scale {
 }
 
 impl Axis {
-    /// Holds all `values` and a little more.
+    /// A linear axis that contains all `values`, with some margin.
     pub fn around(label: &str, values: impl IntoIterator<Item = f64>) -> Axis {
         let (low, high) = range(values);
         let pad = if apart(low, high) { 0.04 * (high - low) } else { low.abs().max(1.0) * 0.5 };
         Axis { label: label.into(), low: low - pad, high: high + pad, scale: Scale::Values }
     }
 
-    /// From `low` to `high`.
+    /// A linear axis from `low` to `high`.
     pub fn from(label: &str, low: f64, high: f64) -> Axis {
         Axis {
             label: label.into(),
@@ -56,24 +58,24 @@ impl Axis {
         }
     }
 
-    /// Ratios look alike; values are positive.
+    /// A logarithmic axis; values must be positive.
     pub fn log(label: &str, values: impl IntoIterator<Item = f64>) -> Axis {
         let (low, high) = range(values);
         Axis { label: label.into(), low: low / 1.25, high: high * 1.25, scale: Scale::Ratios }
     }
 
-    /// Shares up to 1, those near 1 apart.
+    /// An axis for shares up to 1 that is stretched near 1.
     pub fn nines(label: &str, low: f64) -> Axis {
         Axis { label: label.into(), low: low.clamp(0.0, 0.9), high: 1.0, scale: Scale::Nines }
     }
 
-    /// Where a value is between the ends: 0 to 1.
+    /// The position of a value between the ends, from 0 to 1.
     pub fn place(&self, value: f64) -> f64 {
         let of = |v: f64| self.scale.of(v);
         (of(value) - of(self.low)) / (of(self.high) - of(self.low))
     }
 
-    /// Round numbers, about six.
+    /// About six round numbers.
     fn ticks(&self) -> Vec<f64> {
         if self.scale == Scale::Nines {
             return [0.0, 0.5, 0.8, 0.9, 0.95, 0.99, 0.999, 1.0].into_iter().filter(|t| *t >= self.low).collect();
@@ -95,7 +97,7 @@ impl Axis {
         (0..20).map(|i| (first + f64::from(i)) * step).take_while(|tick| *tick <= self.high + 1e-9 * step).collect()
     }
 
-    /// Ticks and what is written beside them: as many digits as tell them apart.
+    /// Ticks and their labels, with as many digits as are needed to distinguish them.
     pub fn labels(&self) -> Vec<(f64, String)> {
         let ticks = self.ticks();
         let step = ticks.windows(2).map(|pair| pair[1] - pair[0]).fold(f64::INFINITY, f64::min);
@@ -108,7 +110,7 @@ impl Axis {
     }
 }
 
-/// Whether two ends leave room between them that numbers can tell.
+/// Whether two ends differ by more than rounding.
 pub fn apart(low: f64, high: f64) -> bool {
     high - low > 1e-12 * low.abs().max(high.abs())
 }
@@ -118,7 +120,7 @@ fn range(values: impl IntoIterator<Item = f64>) -> (f64, f64) {
     if fold.0 <= fold.1 { fold } else { (0.0, 1.0) }
 }
 
-/// Few digits, no noise: `0.25`, `1e5`.
+/// A number with few digits: `0.25`, `1e5`.
 pub fn short(value: f64) -> String {
     let size = value.abs();
     match () {
@@ -132,7 +134,7 @@ pub fn short(value: f64) -> String {
     }
 }
 
-/// Shapes of marks, so that colour is never all that tells series apart.
+/// Shapes of marks, so that series differ by more than colour.
 const SHAPES: [&str; 8] = [
     "M-4 0a4 4 0 1 0 8 0a4 4 0 1 0-8 0",
     "M-3.6-3.6h7.2v7.2h-7.2z",
@@ -149,12 +151,12 @@ pub fn shape(series: usize) -> &'static str {
     SHAPES[series % SHAPES.len()]
 }
 
-/// Colours that the style knows.
+/// Number of colours in the style sheet.
 const COLOURS: usize = 12;
-/// Series of which no two have the same shape and colour.
+/// Number of series with distinct combinations of shape and colour.
 pub const DIFFERENT: usize = 24;
 
-/// The class of a series' colour.
+/// The CSS class for the colour of a series.
 pub fn colour(series: usize) -> String {
     format!("c{}", series % COLOURS)
 }
@@ -164,7 +166,7 @@ const RIGHT: f64 = 12.0;
 const TOP: f64 = 10.0;
 const BOTTOM: f64 = 42.0;
 
-/// A plot in the making.
+/// A plot under construction.
 pub struct Plot {
     title: String,
     about: String,
@@ -175,7 +177,7 @@ pub struct Plot {
 }
 
 impl Plot {
-    /// `about` says in words what is to be seen.
+    /// A plot without marks; `about` describes it in words.
     pub fn new(title: &str, about: &str, size: (f64, f64), x: Axis, y: Axis) -> Plot {
         Plot { title: title.into(), about: about.into(), size, x, y, marks: String::new() }
     }
@@ -185,7 +187,7 @@ impl Plot {
         (LEFT + width * self.x.place(x), TOP + height * (1.0 - self.y.place(y)))
     }
 
-    /// A mark with a shape of its series that tells `tip`.
+    /// A mark in the shape of its series, with a tip.
     pub fn mark(&mut self, series: usize, class: &str, (x, y): (f64, f64), tip: &str) {
         let (x, y) = self.at(x, y);
         let (shape, tip) = (shape(series), escaped(tip));
@@ -206,7 +208,7 @@ impl Plot {
         self.push(&format!("<path class=\"line {class}\" d=\"M{}\"/>", places.join("L")));
     }
 
-    /// Pieces of lines.
+    /// Line segments with a common tip.
     pub fn segments(&mut self, class: &str, segments: &[[(f64, f64); 2]], tip: &str) {
         let mut path = String::new();
         for [a, b] in segments {
@@ -218,7 +220,7 @@ impl Plot {
         }
     }
 
-    /// Dots that say nothing.
+    /// Dots without tips.
     pub fn dots(&mut self, class: &str, points: impl IntoIterator<Item = (f64, f64)>) {
         let mut path = String::new();
         for (x, y) in points {
@@ -238,7 +240,7 @@ impl Plot {
         ));
     }
 
-    /// Words below a point, that begin there, or end there if `end`.
+    /// Text below a point, which begins there, or ends there if `end`.
     pub fn text(&mut self, (x, y): (f64, f64), end: bool, text: &str) {
         let (x, y) = self.at(x, y);
         let anchor = if end { "end" } else { "start" };
@@ -254,7 +256,7 @@ impl Plot {
         self.marks.push('\n');
     }
 
-    /// The figure; `id` is its own on the page.
+    /// The figure, with an `id` that is unique on the page.
     pub fn figure(&self, id: &str) -> String {
         let (width, height) = self.size;
         let (right, bottom) = (width - RIGHT, height - BOTTOM);
@@ -307,7 +309,7 @@ mod tests {
         assert!(Axis::around("", [3.0, 3.0]).ticks().len() > 1, "a single value has an axis too");
         assert!(Axis::around("", [1e300, -1e300]).ticks().len() > 1);
         let near = Axis::from("", 999_999.0, 1_000_001.0).labels();
-        assert_eq!(near[1].1, "999999.5", "ticks far from zero are told apart");
+        assert_eq!(near[1].1, "999999.5", "ticks far from zero have distinct labels");
         assert!(Axis::from("", 1e150, 1e150).ticks().len() > 1);
     }
 

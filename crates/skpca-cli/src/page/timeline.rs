@@ -1,4 +1,4 @@
-//! Pictures along the rows of a table, as wide as the page: marks are stretched with it, strokes and words are not.
+//! Charts along the rows of a table, as wide as the page. Marks are stretched with it; strokes and text are not.
 
 use std::fmt::Write;
 
@@ -6,18 +6,18 @@ use super::svg::{Axis, escaped};
 
 const WIDTH: f64 = 1200.0;
 const HEIGHT: f64 = 240.0;
-/// Labels along the rows; phones show the first and the last.
+/// Number of labels along the rows; phones show the first and the last only.
 const LABELS: usize = 5;
 
-/// What the rows are called that stand at equal distances along a picture, its ends included.
+/// Labels of equally spaced rows along a chart, including both ends.
 pub struct Times {
-    /// What is counted or told: `row`, or the name of a column.
+    /// The name of the axis: `row`, or the name of a column.
     pub name: String,
     pub labels: Vec<String>,
 }
 
 impl Times {
-    /// Labels of some of `count` things that stand side by side.
+    /// Labels for `count` rows.
     pub fn of(name: &str, count: usize, label: impl Fn(usize) -> String) -> Times {
         let shown = LABELS.min(count);
         let at = |k: usize| if shown > 1 { k * (count - 1) / (shown - 1) } else { 0 };
@@ -25,7 +25,7 @@ impl Times {
     }
 }
 
-/// A picture in the making. Places along the rows are shares of them, 0 to 1.
+/// A chart under construction. Positions along the rows range from 0 to 1.
 pub struct Timeline {
     title: String,
     about: String,
@@ -61,7 +61,7 @@ impl Timeline {
         let _ = writeln!(self.marks, "<path class=\"band {class}\" d=\"M{}Z\"/>", places.join("L"));
     }
 
-    /// From low to high, where there is something.
+    /// Vertical bars from low to high.
     pub fn columns(&mut self, class: &str, columns: impl IntoIterator<Item = (f64, f64, f64)>) {
         let mut path = String::new();
         for (x, low, high) in columns {
@@ -72,7 +72,7 @@ impl Timeline {
         }
     }
 
-    /// What is told of a stretch of rows, wherever in it the pointer is.
+    /// A tip for a range of rows, shown wherever in it the pointer is.
     pub fn tip(&mut self, (from, to): (f64, f64), tip: &str) {
         let (x, width) = (WIDTH * from, (WIDTH * (to - from)).max(0.5));
         let tip = escaped(tip);
@@ -80,7 +80,7 @@ impl Timeline {
             writeln!(self.marks, "<rect x=\"{x:.1}\" width=\"{width:.1}\" height=\"240\"><title>{tip}</title></rect>");
     }
 
-    /// A line across, with words.
+    /// A horizontal line with a label.
     pub fn limit(&mut self, class: &str, value: f64, name: &str) {
         let y = self.height(value);
         let _ = writeln!(self.marks, "<path class=\"line {class}\" d=\"M0 {y:.1}H{WIDTH}\"/>");
@@ -88,7 +88,7 @@ impl Timeline {
         let _ = writeln!(self.limits, "<span class=\"limit\" style=\"top:{top:.1}%\">{name}</span>");
     }
 
-    /// The figure; `id` is its own on the page.
+    /// The figure, with an `id` that is unique on the page.
     pub fn figure(&self, id: &str, times: &Times) -> String {
         let (mut grid, mut labels) = (String::new(), String::new());
         for (tick, text) in self.y.labels() {
@@ -137,7 +137,7 @@ mod tests {
     }
 
     #[test]
-    fn labels_are_those_of_the_ends_and_between() {
+    fn labels_include_both_ends() {
         let of = |count| Times::of("row", count, |row| row.to_string()).labels;
         assert_eq!(of(1), ["0"]);
         assert_eq!(of(3), ["0", "1", "2"]);

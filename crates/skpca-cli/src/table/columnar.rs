@@ -1,4 +1,4 @@
-//! Typed columns: Parquet and Arrow files, taken batch by batch.
+//! Typed columns: Parquet and Arrow files, read batch by batch.
 
 use std::cell::Cell;
 use std::fs::File;
@@ -19,20 +19,21 @@ use super::error::{Columns, TableError, TextColumn};
 use super::selection::Selection;
 use super::{Block, Blocks, ReadOptions, Survey, ipc, pages, space};
 
-/// Rows held in columns at a time.
+/// Number of rows converted at a time.
 const BATCH_ROWS: usize = 8192;
 
-/// Batches of a file, cut into blocks.
+/// Cuts the batches of a file into blocks.
 pub(super) struct Reader {
     format: &'static str,
     batches: Box<dyn Iterator<Item = Result<RecordBatch, String>>>,
     skip_bad: bool,
-    /// What is left of the last batch, and the number of its first row.
+    /// The rest of the last batch.
     left: Option<RecordBatch>,
+    /// The number of the next row.
     row: usize,
 }
 
-/// Opens a Parquet file; columns that are not asked for are not even decoded.
+/// Opens a Parquet file. Columns that are not selected are not decoded.
 pub(super) fn open_parquet(file: &str, input: File, options: &ReadOptions) -> Result<(Selection, Reader), TableError> {
     let damaged = |error: &dyn std::error::Error| malformed(file, "Parquet", error);
     contain_panic(file, "Parquet", || {
@@ -79,7 +80,7 @@ impl Reader {
         Reader { format, batches, skip_bad: options.skip_bad, left: None, row: 0 }
     }
 
-    /// The next rows that were decoded, at most [`BATCH_ROWS`].
+    /// Returns the next decoded rows, at most [`BATCH_ROWS`].
     fn batch(&mut self, file: &str) -> Result<Option<RecordBatch>, TableError> {
         while self.left.as_ref().is_none_or(|left| left.num_rows() == 0) {
             let next = contain_panic(file, self.format, || {
@@ -101,7 +102,7 @@ impl Blocks for Reader {
         let Some(batch) = self.batch(&selection.file)? else { return Ok(None) };
         let (rows, width) = (batch.num_rows(), selection.features.len());
         let mut block = Block::default();
-        // Before anything is made of it: a column of nothing but nulls claims any number of rows for free.
+        // Check before converting: a column of nulls can claim any number of rows in a tiny file.
         space::reserve(&mut block.values, rows.saturating_mul(width), &selection.file)?;
         block.values.resize(rows * width, 0.0);
         block.texts.resize(rows * selection.texts.len(), String::new());
@@ -122,8 +123,7 @@ thread_local! {
     static DECODING: Cell<bool> = const { Cell::new(false) };
 }
 
-/// The arrow and parquet crates (60.1) panic on some damaged files, as flipping bytes shows; the
-/// user gets an error.
+/// Turns a panic of the arrow and parquet crates (60.1), which occurs on some damaged files, into an error.
 pub(super) fn contain_panic<T>(
     file: &str,
     format: &str,
@@ -136,7 +136,7 @@ pub(super) fn contain_panic<T>(
     outcome.unwrap_or_else(|_| Err(malformed(file, format, &io::Error::other("inconsistent contents"))))
 }
 
-/// Keeps the report of a contained panic off the terminal; all other panics are reported as before.
+/// Suppresses the report of a contained panic; all other panics are reported as before.
 fn silence_decoding() {
     static INSTALLED: Once = Once::new();
     INSTALLED.call_once(|| {
@@ -150,7 +150,7 @@ fn silence_decoding() {
 }
 
 fn malformed(file: &str, format: &str, error: &dyn std::error::Error) -> TableError {
-    TableError::Malformed { file: file.to_string(), message: format!("not a whole {format} file: {error}") }
+    TableError::Malformed { file: file.to_string(), message: format!("not a valid {format} file: {error}") }
 }
 
 fn select(file: &str, schema: &Schema, options: &ReadOptions) -> Result<Selection, TableError> {
@@ -167,7 +167,7 @@ fn select(file: &str, schema: &Schema, options: &ReadOptions) -> Result<Selectio
     Ok(selection)
 }
 
-/// Types whose cast to f64 keeps their meaning; a date would cast as well, to days since 1970.
+/// Whether a cast to f64 keeps the meaning of a type. A date could be cast too, but to days since 1970.
 fn is_number(kind: &DataType) -> bool {
     match kind {
         DataType::Dictionary(_, values) => is_number(values),
@@ -176,7 +176,7 @@ fn is_number(kind: &DataType) -> bool {
     }
 }
 
-/// Source columns to decode, ascending as both readers return them.
+/// Source columns to decode, ascending, which is the order in which both readers return them.
 fn wanted(selection: &Selection) -> Vec<usize> {
     let mut wanted: Vec<usize> = selection.features.iter().chain(&selection.texts).copied().collect();
     wanted.sort_unstable();
@@ -186,13 +186,13 @@ fn wanted(selection: &Selection) -> Vec<usize> {
 fn fill_feature(values: &mut [f64], selection: &Selection, index: usize, column: &ArrayRef) -> Result<(), TableError> {
     let numbers = convert(selection, index, column, &DataType::Float64)?;
     let numbers = numbers.as_primitive::<Float64Type>();
-    // `features` ascends, so the source column finds its place by bisection.
+    // `features` is sorted, so bisection finds the position of the source column.
     let position = selection.features.partition_point(|&feature| feature < index);
     let places = values[position..].iter_mut().step_by(selection.features.len());
     if numbers.null_count() == 0 {
         places.zip(numbers.values()).for_each(|(place, number)| *place = *number);
     } else {
-        // A null and a NaN are the same to us: a value that is missing.
+        // Nulls and NaN are both missing values.
         places.zip(numbers.iter()).for_each(|(place, number)| *place = number.unwrap_or(f64::NAN));
     }
     Ok(())

@@ -1,4 +1,4 @@
-//! Text tables: fields between separators, one row per line, quoted fields as in RFC 4180.
+//! Text tables: separated fields, one row per line, quoted fields as in RFC 4180.
 
 use std::io::{self, BufRead, BufReader, Read};
 use std::{mem, str};
@@ -15,23 +15,23 @@ use super::{Block, Blocks, ReadOptions, Survey, plain, space, survey};
 const GZIP_MAGIC: &[u8] = &[0x1f, 0x8b];
 const UTF8_BOM: &[u8] = b"\xef\xbb\xbf";
 const BUFFER_BYTES: usize = 1 << 16;
-/// No more of a first line than this is looked at for its separators.
+/// Maximum number of bytes of the first line that are searched for separators.
 const LONGEST_LINE: u64 = 16 << 20;
 
-/// A text table, packed by gzip or not, that is read as it arrives.
+/// Reads a text table, which may be compressed with gzip, as it arrives.
 pub(super) struct Reader<'a> {
     records: Records<'a>,
     dialect: Dialect,
     skip_bad: bool,
-    /// The first record is a row.
+    /// Whether the first record, which was read already, is a row.
     first: bool,
-    /// First of the blank lines since the last record.
+    /// The first of the blank lines since the last record.
     blank: Option<u64>,
-    /// What ends the table once the rows before it were returned.
+    /// An error to return after the rows before it.
     failed: Option<TableError>,
 }
 
-/// Begins to read.
+/// Opens a text table and selects its columns.
 pub(super) fn open<'a>(
     file: &str,
     (input, live): (impl Read + 'a, bool),
@@ -65,7 +65,7 @@ pub(super) fn open<'a>(
     Ok((selection, Reader { records, dialect, skip_bad, first, blank: None, failed: None }))
 }
 
-/// Gzip is recognised by its first bytes: standard input has no extension.
+/// Decompresses gzip, recognised by its first bytes, since standard input has no extension.
 fn unpack<'a>(input: impl Read + 'a) -> io::Result<Box<dyn Read + 'a>> {
     let mut input = BufReader::with_capacity(BUFFER_BYTES, input);
     let head = peek(&mut input, GZIP_MAGIC)?;
@@ -79,7 +79,8 @@ fn without_bom<'a>(mut text: Box<dyn Read + 'a>) -> io::Result<Box<dyn Read + 'a
     if head == UTF8_BOM { Ok(text) } else { Ok(Box::new(io::Cursor::new(head).chain(text))) }
 }
 
-/// As many of the first bytes as may be `expected`, byte by byte: the next one may not come before we have answered.
+/// Reads the first bytes as long as they match `expected`, byte by byte, since a pipe may deliver the next byte only
+/// after an answer.
 fn peek(input: &mut impl Read, expected: &[u8]) -> io::Result<Vec<u8>> {
     let mut head = Vec::with_capacity(expected.len());
     while head.len() < expected.len() && expected.starts_with(&head) {
@@ -113,13 +114,13 @@ impl Blocks for Reader<'_> {
         }
         let mut block = Block::default();
         if mem::take(&mut self.first) {
-            self.push(&mut block, selection).or_else(|error| self.pass_over(error, &mut block))?;
+            self.push(&mut block, selection).or_else(|error| self.skip_or_fail(error, &mut block))?;
         }
         while block.is_empty() {
             let Records { input, record } = &mut self.records;
             let lines = input.whole_lines().map_err(io_error)?;
             let length = lines.len();
-            // A blank line before may be a missing value.
+            // A blank line before the chunk may be a missing value.
             let plain = match self.blank {
                 None => take_plain((lines, record.last_line), self.dialect, selection, &mut block)?,
                 Some(_) => None,
@@ -139,14 +140,14 @@ impl Blocks for Reader<'_> {
     }
 }
 
-/// Takes whole lines, which follow those counted so far, if all of them are plain, and counts them.
+/// Parses whole lines if all of them are plain, and returns their number; `before` lines precede them.
 fn take_plain(
     (lines, before): (&[u8], u64),
     dialect: Dialect,
     selection: &Selection,
     block: &mut Block,
 ) -> Result<Option<u64>, TableError> {
-    // Twice: as they are parsed, and where they go.
+    // Twice: the parsed pieces, and the block that they are copied to.
     if lines.is_empty() || space::check(&selection.file, 2 * plain::size(lines, selection)).is_err() {
         return Ok(None);
     }
@@ -161,7 +162,7 @@ fn take_plain(
     Ok(Some(count))
 }
 
-/// Moves what there is nothing before.
+/// Appends elements; moves the vector if the target is empty.
 fn append<T>(to: &mut Vec<T>, from: Vec<T>, file: &str) -> Result<(), TableError> {
     if to.is_empty() {
         *to = from;
@@ -173,20 +174,20 @@ fn append<T>(to: &mut Vec<T>, from: Vec<T>, file: &str) -> Result<(), TableError
 }
 
 impl Reader<'_> {
-    /// Takes the records that begin within the next `length` bytes, and one at least.
+    /// Reads the records that begin within the next `length` bytes, at least one.
     fn take_records(&mut self, length: usize, block: &mut Block, selection: &Selection) -> Result<(), TableError> {
         let end = self.records.input.position + length.max(1) as u64;
         while self.records.input.position < end && self.failed.is_none() {
             match self.take_record(block, selection) {
                 Ok(true) => {}
                 Ok(false) => break,
-                Err(error) => self.pass_over(error, block)?,
+                Err(error) => self.skip_or_fail(error, block)?,
             }
         }
         Ok(())
     }
 
-    /// One record; false at the end.
+    /// Reads one record; returns false at the end.
     fn take_record(&mut self, block: &mut Block, selection: &Selection) -> Result<bool, TableError> {
         if !self.records.read()? {
             return Ok(false);
@@ -195,14 +196,14 @@ impl Reader<'_> {
             self.blank.get_or_insert(self.records.record.line);
             return Ok(true);
         }
-        // In a table of one column a blank line is a row without its value; elsewhere it is only a blank line.
+        // In a table of one column, a blank line is a row with a missing value; otherwise it is ignored.
         if let (1, Some(line)) = (selection.columns.count(), self.blank.take()) {
             if selection.gaps {
                 block.values.push(f64::NAN);
                 block.gap.get_or_insert((At::Line(line), 0));
             } else {
                 let missing = TableError::Missing { place: selection.place(At::Line(line), 0) };
-                self.pass_over(missing, block)?;
+                self.skip_or_fail(missing, block)?;
             }
             if self.failed.is_some() {
                 return Ok(true);
@@ -211,8 +212,8 @@ impl Reader<'_> {
         self.push(block, selection).map(|()| true)
     }
 
-    /// What a row that cannot be used means: it is passed over, or the table ends with it.
-    fn pass_over(&mut self, error: TableError, block: &mut Block) -> Result<(), TableError> {
+    /// Handles a row that cannot be used: it is skipped, or reading ends with its error.
+    fn skip_or_fail(&mut self, error: TableError, block: &mut Block) -> Result<(), TableError> {
         if self.skip_bad && error.is_about_a_row() {
             if let TableError::StrayQuote { file, .. } = &error {
                 let io_error = |error| TableError::Io { file: file.clone(), error };
@@ -221,7 +222,7 @@ impl Reader<'_> {
             block.bad.push(error);
             return Ok(());
         }
-        // Whoever waits for answers gets those to the rows before.
+        // A writer waiting for answers gets those to the rows before the error first.
         if self.records.input.live && !block.is_empty() {
             self.failed = Some(error);
             return Ok(());

@@ -1,13 +1,13 @@
-//! What stands between the fields of a text table, and within its numbers.
+//! The field separator and the decimal separator of a text table.
 //!
-//! Spreadsheets in half of the world write `1,5;2,5` where others write `1.5,2.5`. The first line tells which, unless
-//! the user does.
+//! Spreadsheets in half of the world write `1,5;2,5` where others write `1.5,2.5`. The first line decides, unless the
+//! user does.
 
 use std::str;
 
 use super::ReadOptions;
 
-/// Words that stand for an absent value, in any case. A field of blanks only is absent as well.
+/// Words that stand for a missing value, ignoring case. A blank field is missing as well.
 const MISSING: &[&str] = &["na", "n/a", "<na>", "nan", "null", "none"];
 
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -17,14 +17,14 @@ pub(super) struct Dialect {
 }
 
 impl Dialect {
-    /// That of a table whose extension stands for `usual`, by its first line and by what the user says.
+    /// Determines the dialect of a table from the separator of its extension (`usual`), its first line and the options.
     pub fn of(line: &[u8], usual: u8, options: &ReadOptions) -> Dialect {
         let separator = options.delimiter.unwrap_or_else(|| if usual == b',' { separator(line) } else { usual });
         let decimal = options.decimal.unwrap_or(if separator == b';' { b',' } else { b'.' });
         Dialect { separator, decimal }
     }
 
-    /// A finite number; nothing for any other text. Numbers with a decimal point are read under every dialect.
+    /// Parses a finite number; `None` for any other text. Numbers with a decimal point are accepted in every dialect.
     pub fn number(&self, field: &[u8]) -> Option<f64> {
         let text = str::from_utf8(field.trim_ascii()).ok()?;
         let value: f64 = if self.decimal == b',' && text.contains(',') {
@@ -40,20 +40,20 @@ impl Dialect {
 }
 
 impl Dialect {
-    /// Whether nothing stands in a field, or a word for it.
+    /// Whether a field is blank or a word for a missing value.
     pub fn is_missing(field: &[u8]) -> bool {
         let field = field.trim_ascii();
         let is_nan = || str::from_utf8(field).is_ok_and(|text| text.parse().is_ok_and(f64::is_nan));
         field.is_empty() || MISSING.iter().any(|word| field.eq_ignore_ascii_case(word.as_bytes())) || is_nan()
     }
 
-    /// Whether a field is an infinity, or a number too large for 64 bits.
+    /// Whether a field is infinite, or a number too large for 64 bits.
     pub fn is_infinite(&self, field: &[u8]) -> bool {
         str::from_utf8(field.trim_ascii()).is_ok_and(|text| text.parse().is_ok_and(f64::is_infinite))
     }
 }
 
-/// A comma, unless the line has semicolons or tabs and its commas, if any, are those of numbers.
+/// A comma, unless the line has semicolons or tabs and any commas in it are decimal separators.
 fn separator(line: &[u8]) -> u8 {
     let mut quoted = false;
     let mut plain = Vec::with_capacity(line.len());
@@ -75,7 +75,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_first_line_tells_the_dialect() {
+    fn the_first_line_determines_the_dialect() {
         let of = |line: &str| Dialect::of(line.as_bytes(), b',', &ReadOptions::default());
         let (comma, semicolon) =
             (Dialect { separator: b',', decimal: b'.' }, Dialect { separator: b';', decimal: b',' });
@@ -89,14 +89,14 @@ mod tests {
     }
 
     #[test]
-    fn the_user_decides() {
-        let said = ReadOptions { delimiter: Some(b'|'), decimal: Some(b','), ..Default::default() };
-        assert_eq!(Dialect::of(b"a;b", b',', &said), Dialect { separator: b'|', decimal: b',' });
-        assert_eq!(Dialect::of(b"a;b", b'\t', &ReadOptions::default()).separator, b'\t', "a .tsv is one");
+    fn options_override_the_first_line() {
+        let options = ReadOptions { delimiter: Some(b'|'), decimal: Some(b','), ..Default::default() };
+        assert_eq!(Dialect::of(b"a;b", b',', &options), Dialect { separator: b'|', decimal: b',' });
+        assert_eq!(Dialect::of(b"a;b", b'\t', &ReadOptions::default()).separator, b'\t', "a .tsv has tabs");
     }
 
     #[test]
-    fn numbers_have_one_decimal_sign() {
+    fn numbers_have_one_decimal_separator() {
         let (point, comma) = (Dialect { separator: b',', decimal: b'.' }, Dialect { separator: b';', decimal: b',' });
         assert_eq!(["1.5", "1,5"].map(|text| point.number(text.as_bytes())), [Some(1.5), None]);
         let read = ["1.5", "1,5", " -2,5e3 ", "1.000,5", "1,000,5", ",5"].map(|text| comma.number(text.as_bytes()));

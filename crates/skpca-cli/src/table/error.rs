@@ -1,62 +1,61 @@
-//! What can go wrong with a table, said with file, line or row, column, value and what was
-//! expected.
+//! Table errors, with file, line or row, column, value and what was expected.
 
 use std::fmt;
 use std::io;
 
 use crate::terminal::printable;
 
-/// The longest stretch of a user's value or column list that a message repeats.
+/// Maximum number of characters of a value that a message repeats.
 const SHOWN_CHARACTERS: usize = 60;
+/// Maximum number of columns that a message lists.
 const SHOWN_COLUMNS: usize = 20;
 
-/// Why a table could not be read or written. `file` is the name the user gave, or `stdin` /
-/// `stdout`.
+/// Why a table could not be read or written. `file` is the name that the user gave, or `stdin` / `stdout`.
 #[derive(Debug)]
 pub enum TableError {
-    /// The operating system refused to read or write.
+    /// Reading or writing failed.
     Io { file: String, error: io::Error },
-    /// The reader of our standard output has gone (`skpca … | head`): not a failure, end quietly.
+    /// The reader of standard output has closed the pipe (`skpca … | head`): not a failure, exit quietly.
     BrokenPipe,
-    /// The file name says nothing about the format.
+    /// The extension of the file is unknown.
     UnknownExtension { file: String, known: String },
-    /// The file is not what its extension promises, or it is damaged.
+    /// The file does not have the format of its extension, or is damaged.
     Malformed { file: String, message: String },
-    /// Not even a header.
+    /// The file has not even a header.
     Empty { file: String },
-    /// Columns, but no rows.
+    /// The table has columns but no rows.
     NoRows { file: String },
     /// Every column is dropped, ignored or the label.
     NoFeatures { file: String },
-    /// A header was expected; the first line has only numbers.
+    /// A header was expected, but the first line has only numbers.
     HeaderIsNumbers { file: String },
-    /// Two columns have one name.
+    /// Two columns have the same name.
     DuplicateColumn { file: String, name: String },
-    /// A table of several has other columns than the first.
+    /// One of several tables has other columns than the first.
     OtherColumns { file: String, first: String, why: String },
-    /// `--label` or `--drop` names a column that is not there.
+    /// `--label` or `--drop` names a column that does not exist.
     UnknownColumn { file: String, name: String, columns: Columns },
-    /// A quote that nothing closes: all that follows would be one cell.
+    /// A quote is never closed, so that everything after it would be one cell.
     OpenQuote { file: String, line: u64 },
-    /// Text behind a closing quote: most often a quote is missing before it.
+    /// Text follows a closing quote, usually because an earlier quote is missing.
     StrayQuote { file: String, opened: u64, line: u64 },
-    /// What is wrong with a row of many lines, which quotes make and which may not be meant.
+    /// An error in a row that a quoted cell extends over several lines, perhaps by mistake.
     ManyLines { error: Box<TableError>, first: u64, last: u64 },
-    /// A line with more or fewer fields than the first one.
+    /// A line has more or fewer fields than the first one.
     RaggedLine { file: String, line: u64, fields: usize, expected: usize },
-    /// Text for a file that holds numbers alone.
+    /// A text column cannot be written to a format of numbers only.
     OnlyNumbers { file: String, name: String },
-    /// A text that is not UTF-8.
+    /// A text is not UTF-8.
     NotText { file: String, line: u64, column: usize },
-    /// A typed column (Parquet, Arrow) that does not hold numbers.
+    /// A typed column (Parquet, Arrow) does not contain numbers.
     ColumnType { file: String, name: String, found: String },
-    /// Columns of text or dates, each with a cell of it.
+    /// Columns of text or dates, each with an example cell.
     TextColumns { file: String, columns: Vec<(String, String)> },
-    /// A field that does not parse.
+    /// A field is not a number.
     NotANumber { place: Place, value: String },
-    /// An empty field, a null, or one of the words for them.
+    /// An empty field, a null, or a word for a missing value.
     Missing { place: Place },
-    /// An infinity, or a number too large for 64 bits.
+    /// An infinite value, or a number too large for 64 bits.
     NotFinite { place: Place, value: String },
 }
 
@@ -64,20 +63,20 @@ pub enum TableError {
 pub struct TextColumn {
     /// Its number in the source.
     pub column: usize,
-    /// A cell of it, or its type.
+    /// An example cell, or the type of the column.
     pub example: String,
 }
 
-/// Where a value stands.
+/// The position of a value.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Place {
-    /// The name the user gave.
+    /// The name that the user gave.
     pub file: String,
     /// Line of a text file or row of a binary one.
     pub at: At,
-    /// The column as [`Columns::text`] shows it …
+    /// The column as [`Columns::text`] shows it.
     pub column: String,
-    /// … and as a flag names it.
+    /// The column as a flag names it.
     pub name: String,
 }
 
@@ -90,17 +89,17 @@ pub enum At {
     Row(usize),
 }
 
-/// The columns a source has: by name, or numbered from 0 if it has no names.
+/// The columns of a source: by name, or numbered from 0 if it has no names.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Columns {
-    /// One name each, all different.
+    /// One distinct name per column.
     Named(Vec<String>),
-    /// How many there are.
+    /// The number of columns.
     Numbered(usize),
 }
 
 impl Columns {
-    /// How many columns there are.
+    /// The number of columns.
     pub fn count(&self) -> usize {
         match self {
             Columns::Named(names) => names.len(),
@@ -198,7 +197,7 @@ impl fmt::Display for TableError {
 }
 
 impl TableError {
-    /// Whether the table goes on behind what is wrong.
+    /// Whether the error concerns a single row, so that reading can continue after it.
     pub(super) fn is_about_a_row(&self) -> bool {
         match self {
             Self::ManyLines { error, .. } => error.is_about_a_row(),
@@ -227,7 +226,7 @@ impl fmt::Display for Place {
     }
 }
 
-/// Refuses what no kernel can take. The value itself is fine otherwise.
+/// Returns the value if it is finite, otherwise an error.
 pub(super) fn check_finite(value: f64, place: impl FnOnce() -> Place) -> Result<f64, TableError> {
     if value.is_finite() {
         Ok(value)
@@ -238,7 +237,7 @@ pub(super) fn check_finite(value: f64, place: impl FnOnce() -> Place) -> Result<
     }
 }
 
-/// What to do about columns of text or dates.
+/// The message about columns of text or dates.
 fn text_columns(columns: &[(String, String)]) -> String {
     let shown: Vec<String> = columns.iter().take(SHOWN_COLUMNS).map(shown_column).collect();
     let rest = columns.len() - shown.len();
@@ -257,7 +256,7 @@ fn shown_column((name, example): &(String, String)) -> String {
     format!("'{}' ({})", shorten(name), shorten(example))
 }
 
-/// What to do about a value that is not a number.
+/// The advice for a value that is not a number.
 fn advice(place: &Place, value: &str) -> String {
     if value.contains(',') && dotted(value) {
         return "if commas are decimal signs use --decimal ,".to_string();
@@ -266,7 +265,7 @@ fn advice(place: &Place, value: &str) -> String {
     format!("if the column holds classes use --label {word}, to leave it out --drop {word}")
 }
 
-/// A quote in the wrong place can make one field of a thousand lines: never print that.
+/// Shortens a value: a misplaced quote can turn a thousand lines into one field.
 fn shorten(text: &str) -> String {
     match text.char_indices().nth(SHOWN_CHARACTERS) {
         None => printable(text).into_owned(),
@@ -274,7 +273,7 @@ fn shorten(text: &str) -> String {
     }
 }
 
-/// Whether a text is a number but for its commas.
+/// Whether a text is a number if its commas are read as points.
 fn dotted(text: &str) -> bool {
     text.trim().replace(',', ".").parse::<f64>().is_ok()
 }
@@ -294,12 +293,12 @@ fn listing(columns: &Columns) -> String {
     }
 }
 
-/// Names as a flag takes them, pasted into a shell.
+/// Joins names for a flag, quoted for a shell.
 pub fn shell_words(names: &[&str]) -> String {
     names.iter().map(|name| shell_word(name)).collect::<Vec<_>>().join(",")
 }
 
-/// The name as it can be pasted into a shell.
+/// Quotes a name for a shell.
 fn shell_word(name: &str) -> String {
     let plain = |c: char| c.is_alphanumeric() || "_-.".contains(c);
     if !name.is_empty() && name.chars().all(plain) {

@@ -1,14 +1,14 @@
-//! The messages of an Arrow stream, looked at before they are decoded.
+//! Checks the messages of an Arrow stream before they are decoded.
 //!
 //! ```text
 //! stream: schema, batch, batch, …, end marker          message: FFFFFFFF, length, metadata, body
 //! file:   ARROW1, stream, index, its length, ARROW1    end marker: FFFFFFFF 00000000
 //! ```
 //!
-//! We read the stream in either case: it comes in order anyway, and its reader (arrow-ipc 60.1), unlike the index's,
-//! does not trust sizes larger than the file. But it takes a stream that was cut between two messages for a whole one,
-//! and takes memory for whatever a compressed buffer claims to become, which ends the process where there is none. Both
-//! are checked first.
+//! Files are read as streams too: messages are in order anyway, and the stream reader (arrow-ipc 60.1), unlike the one
+//! that uses the index, does not trust sizes larger than the file. However, it accepts a stream that was cut between
+//! two messages, and allocates whatever size a compressed buffer claims, which aborts the process if memory runs out.
+//! Both are checked first.
 
 use std::io::{self, BufReader, ErrorKind, Read, Seek, SeekFrom};
 
@@ -19,19 +19,19 @@ use crate::memory;
 const MAGIC: &[u8] = b"ARROW1";
 /// The magic word is padded with zeros to 8 bytes (C++) or 64 (Rust).
 const PADDING: usize = 64;
-/// Bytes that a byte can become: in zstd a block of 128 kB takes four at least; in LZ4 it is 255.
-const MOST_UNPACKED: i64 = 1 << 15;
+/// Maximum compression ratio: in zstd a block of 128 kB takes at least four bytes; in LZ4 the ratio is at most 255.
+const MAX_RATIO: i64 = 1 << 15;
 const FEATHER_V1_MAGIC: &[u8] = b"FEA1";
-/// Comes before a message's length; messages of old versions lack it.
+/// Precedes the length of a message; old versions lack it.
 const CONTINUATION: [u8; 4] = [0xff; 4];
-/// What a file has behind its index: four bytes of length, and the magic word.
+/// Bytes of a file after its index: four bytes of length, and the magic word.
 const TRAILER: u64 = 4 + MAGIC.len() as u64;
 
-/// Where the messages are.
+/// The range of the messages in a file.
 #[derive(Clone, Copy)]
 pub(super) struct Stream {
     pub start: u64,
-    /// Where they must end at the latest.
+    /// The latest possible end.
     end: u64,
 }
 
@@ -50,31 +50,32 @@ impl Stream {
         input.seek(SeekFrom::Start(end.saturating_sub(TRAILER)))?;
         // Without this a file cut between two batches would read as a shorter table.
         if input.read_exact(&mut tail).is_err() || !tail.ends_with(MAGIC) {
-            return Err(io::Error::other("it does not end as it should"));
+            return Err(io::Error::other("it does not end with ARROW1"));
         }
         let index = u64::from(u32::from_le_bytes([tail[0], tail[1], tail[2], tail[3]]));
         let zeros = padding.iter().take_while(|&&byte| byte == 0).count();
-        // Down to a multiple of 8, where messages begin: an old one may begin with a zero.
+        // Messages begin at multiples of 8. Round down, since an old message may begin with a zero byte.
         let start = (MAGIC.len() + zeros) as u64 / 8 * 8;
         Ok(Stream { start, end: end.saturating_sub(TRAILER + index) })
     }
 }
 
-/// Goes through all messages without reading their bodies.
+/// Checks all messages without reading their bodies.
 pub(super) fn check<R: Read + Seek>(input: &mut BufReader<R>, stream: Stream) -> io::Result<()> {
     let mut at = input.seek(SeekFrom::Start(stream.start))?;
     while let Some((metadata, body)) = next(input, &mut at, stream.end)? {
         check_message(input, &metadata, body)?;
         at = input.seek(SeekFrom::Start(at))?;
     }
-    // Padding may follow, but nothing that could be rows.
+    // Padding may follow, but no further rows.
     match stream.end.saturating_sub(at) {
         0..8 => Ok(()),
         more => Err(io::Error::other(format!("{more} bytes come after the end of its first table"))),
     }
 }
 
-/// The metadata of the next message and where its body begins; `at` moves behind it. Nothing at the end marker.
+/// Returns the metadata of the next message and the position of its body, and advances `at` past it; `None` at the end
+/// marker.
 fn next<R: Read + Seek>(input: &mut BufReader<R>, at: &mut u64, end: u64) -> io::Result<Option<(Vec<u8>, u64)>> {
     let mut length = read_four(input, at)?;
     if length == CONTINUATION {
@@ -87,13 +88,13 @@ fn next<R: Read + Seek>(input: &mut BufReader<R>, at: &mut u64, end: u64) -> io:
     memory::check("a message", usize::try_from(length).unwrap_or(usize::MAX), "").map_err(io::Error::other)?;
     let mut metadata = Vec::new();
     if length > end.saturating_sub(*at) || input.take(length).read_to_end(&mut metadata)? as u64 != length {
-        return Err(cut_short("a message ends behind its end"));
+        return Err(cut_short("a message extends past the end"));
     }
     let message = parse(&metadata)?;
     let body = u64::try_from(message.bodyLength()).map_err(|_| io::Error::other("a message of negative length"))?;
     let begins = *at + length;
     if body > end.saturating_sub(begins) {
-        return Err(cut_short("a message ends behind its end"));
+        return Err(cut_short("a message extends past the end"));
     }
     *at = begins + body;
     Ok(Some((metadata, begins)))
@@ -113,7 +114,7 @@ fn read_four(input: &mut impl Read, at: &mut u64) -> io::Result<[u8; 4]> {
     Ok(bytes)
 }
 
-/// Refuses a message that would take more memory than there is: its body, and what its buffers become.
+/// Rejects a message whose body and decompressed buffers need more memory than is free.
 fn check_message<R: Read + Seek>(input: &mut BufReader<R>, metadata: &[u8], body: u64) -> io::Result<()> {
     let message = parse(metadata)?;
     let dictionary = message.header_as_dictionary_batch().and_then(|dictionary| dictionary.data());
@@ -124,7 +125,7 @@ fn check_message<R: Read + Seek>(input: &mut BufReader<R>, metadata: &[u8], body
     memory::check("a message", needed, "").map_err(io::Error::other)
 }
 
-/// What the buffers of a batch claim to become: each says so in its first eight bytes.
+/// The total decompressed size of a batch's buffers, which each buffer states in its first eight bytes.
 fn unpacked<R: Read + Seek>(input: &mut BufReader<R>, batch: RecordBatch, body: u64) -> io::Result<usize> {
     let mut sum = 0_usize;
     if batch.compression().is_none() {
@@ -134,11 +135,11 @@ fn unpacked<R: Read + Seek>(input: &mut BufReader<R>, batch: RecordBatch, body: 
         let offset = u64::try_from(buffer.offset()).map_err(|_| io::Error::other("a buffer before its message"))?;
         input.seek(SeekFrom::Start(body.saturating_add(offset)))?;
         let mut claim = [0; 8];
-        input.read_exact(&mut claim).map_err(|_| cut_short("a buffer ends behind its end"))?;
-        // Negative: it is not compressed.
+        input.read_exact(&mut claim).map_err(|_| cut_short("a buffer extends past the end"))?;
+        // A negative size means that the buffer is not compressed.
         let claim = i64::from_le_bytes(claim);
-        if claim > buffer.length().saturating_mul(MOST_UNPACKED) {
-            return Err(io::Error::other("a buffer claims to become more than its bytes can"));
+        if claim > buffer.length().saturating_mul(MAX_RATIO) {
+            return Err(io::Error::other("a buffer claims a decompressed size that is impossible for its length"));
         }
         sum = sum.saturating_add(usize::try_from(claim).unwrap_or(0));
     }

@@ -1,5 +1,4 @@
-//! NumPy's .npy files: magic, version, a header `{'descr': …, 'fortran_order': …, 'shape': …}`,
-//! then the elements.
+//! NumPy's .npy files: magic, version, a header `{'descr': …, 'fortran_order': …, 'shape': …}`, then the elements.
 
 use std::fs::File;
 use std::io::{self, BufReader, Read, Seek, SeekFrom};
@@ -11,19 +10,19 @@ use super::selection::Selection;
 use super::{Block, Blocks, ReadOptions, space};
 
 pub(super) const MAGIC: &[u8] = b"\x93NUMPY";
-/// NumPy itself refuses headers above 10,000 bytes unless told otherwise.
+/// Maximum length of the header. NumPy itself rejects headers above 10,000 bytes by default.
 const HEADER_LIMIT: usize = 1 << 16;
-/// Elements that are read at a time; few in tests, so that small arrays have several blocks.
+/// Number of elements read at a time; few in tests, so that small arrays have several blocks.
 const BLOCK: usize = if cfg!(test) { 1 << 5 } else { 1 << 19 };
-/// Numbers kept for each column while its place is looked up.
+/// Numbers stored per column while columns are selected.
 const PLACES: usize = 4;
 const EXPECTED_TYPES: &str = "expected little-endian f4, f8, i1 to i8, u1 to u8 or bool";
 
-/// The rows of an array, some at a time.
+/// Reads the rows of an array, block by block.
 pub(super) struct Reader {
     input: File,
     array: Array,
-    /// Where the elements start.
+    /// Offset of the first element.
     start: u64,
     /// The next row.
     row: usize,
@@ -41,14 +40,14 @@ pub(super) fn open(file: &str, input: File, options: &ReadOptions) -> Result<(Se
     if array.rows == 0 {
         return Err(TableError::NoRows { file: file.to_string() });
     }
-    // The columns' places.
+    // Memory for selecting columns.
     space::check(file, PLACES.saturating_mul(array.columns).saturating_mul(size_of::<f64>()))?;
     let selection = Selection::new(file, Columns::Numbered(array.columns), options)?;
     Ok((selection, Reader { input, array, start, row: 0, skip_bad: options.skip_bad }))
 }
 
-/// Where the rows of an array begin, how many there are and of how many numbers, if they lie as a fit reads them: one
-/// after the other, in 32 or 64 bits.
+/// Returns the offset, the shape and the element type of an array that a fit can read in place: row by row, in 32 or 64
+/// bits.
 pub fn lies_by_rows(file: &str) -> Option<(u64, (usize, usize), Stored)> {
     let input = File::open(file).ok().filter(|input| input.metadata().is_ok_and(|about| about.is_file()))?;
     let (header, start) = read_header(&mut BufReader::new(&input)).ok()?;
@@ -80,8 +79,7 @@ impl Blocks for Reader {
 }
 
 impl Reader {
-    /// Reads the next rows, column by column: those of an array by rows come with one read, those of an array by
-    /// columns with one read per column.
+    /// Reads the next rows: with one read in row-major order, or one read per column in column-major order.
     fn fill(&mut self, block: &mut Block, rows: usize, selection: &Selection) -> io::Result<()> {
         let (size, columns) = (self.array.element.bytes(), self.array.columns);
         let mut bytes = Vec::new();
@@ -110,7 +108,7 @@ impl Reader {
         Ok(())
     }
 
-    /// Reads `count` elements from the one with the number `first`.
+    /// Reads `count` elements, starting with number `first`.
     fn read(&mut self, bytes: &mut Vec<u8>, first: usize, count: usize) -> io::Result<()> {
         let size = self.array.element.bytes();
         bytes.resize(count * size, 0);
@@ -121,7 +119,7 @@ impl Reader {
     fn failed(&self, selection: &Selection, error: io::Error) -> TableError {
         let file = selection.file.clone();
         if error.kind() == io::ErrorKind::UnexpectedEof {
-            let message = format!("it ends before row {}: it was cut short while it was read", self.array.rows);
+            let message = format!("it ends before row {}: it was truncated while being read", self.array.rows);
             return TableError::Malformed { file, message };
         }
         TableError::Io { file, error }
@@ -134,7 +132,7 @@ fn cell(bytes: &[u8]) -> [u8; 8] {
     cell
 }
 
-/// The header's text and the offset at which the elements start.
+/// Returns the text of the header and the offset of the elements.
 fn read_header(input: &mut impl Read) -> Result<(String, u64), String> {
     let short = |_| "the file ends inside its .npy header".to_string();
     let mut magic = [0; MAGIC.len()];
@@ -164,7 +162,7 @@ fn read_header(input: &mut impl Read) -> Result<(String, u64), String> {
     Ok((header, (MAGIC.len() + version.len() + width + length) as u64))
 }
 
-/// What the header promises.
+/// The contents of the header.
 struct Array {
     element: Element,
     fortran: bool,
@@ -187,7 +185,7 @@ impl Array {
         Ok(Array { element, fortran, rows, columns })
     }
 
-    /// Nothing is allocated before the file is known to hold what its header promises.
+    /// Checks, before anything is allocated, that the file is as long as its header says.
     fn check_size(&self, present: u64) -> Result<(), String> {
         let (rows, columns) = (self.rows, self.columns);
         let elements = (rows as u64).checked_mul(columns as u64);
@@ -202,7 +200,7 @@ impl Array {
     }
 }
 
-/// The header's text behind `'key':`. Python writes either quote.
+/// The text of the header after `'key':`. Python may use either kind of quote.
 fn value_of<'a>(header: &'a str, key: &str) -> Result<&'a str, String> {
     let quoted = [format!("'{key}'"), format!("\"{key}\"")];
     let behind = quoted.iter().find_map(|quoted| header.split_once(quoted.as_str())).map(|(_, behind)| behind);
@@ -226,7 +224,7 @@ fn shape(text: &str) -> Result<(usize, usize), String> {
     }
 }
 
-/// The element types we take, with their bytes.
+/// The supported element types, with their bytes.
 #[derive(Clone, Copy)]
 enum Element {
     Float(usize),
@@ -269,7 +267,7 @@ impl Element {
         }
     }
 
-    /// The element at the head of `cell`; the bytes behind it are zero.
+    /// The element at the start of `cell`, whose other bytes are zero.
     fn number(self, cell: [u8; 8]) -> f64 {
         match self {
             Element::Float(4) => f64::from(single(cell)),
@@ -280,7 +278,7 @@ impl Element {
         }
     }
 
-    /// The element as text, without a detour through f64 that would spoil long identifiers.
+    /// The element as text, not converted to f64, which would corrupt long identifiers.
     fn text(self, cell: [u8; 8]) -> String {
         match self {
             Element::Float(4) => single(cell).to_string(),
@@ -296,7 +294,7 @@ fn single(cell: [u8; 8]) -> f32 {
     f32::from_le_bytes([cell[0], cell[1], cell[2], cell[3]])
 }
 
-/// Shifts the sign bit to the top and back down.
+/// Sign-extends an integer by shifting its sign bit to the top and back.
 fn signed(cell: [u8; 8], bytes: usize) -> i64 {
     let unused = 64 - 8 * bytes;
     (i64::from_le_bytes(cell) << unused) >> unused

@@ -1,8 +1,8 @@
-//! Parquet pages, looked at before they are decoded.
+//! Checks Parquet pages before they are decoded.
 //!
-//! The parquet crate (60.1) takes memory for what a page's header claims, which may be gigabytes that are not there;
-//! where the system has none to give, that ends the process. So the claims are checked first: headers only, and the few
-//! pages that hold dictionaries.
+//! The parquet crate (60.1) allocates the size that a page's header claims, which may be gigabytes in a damaged file,
+//! and aborts the process if the allocation fails. The claims are therefore checked first: those of all page headers,
+//! and of the few dictionary pages.
 
 use std::fs::File;
 use std::io::Read;
@@ -20,9 +20,9 @@ use parquet::file::serialized_reader::SerializedPageReader;
 
 use crate::memory;
 
-/// Type, size when unpacked and size as stored: an `i32` of at most five bytes and a byte before it, each.
+/// Page type, uncompressed size and compressed size: each an `i32` of at most five bytes, after one byte for the field.
 const HEADER_START: u64 = 18;
-/// Compact thrift: the field after the last one, an `i32`.
+/// Compact Thrift: the next field, of type `i32`.
 const NEXT_I32: u8 = 0x15;
 
 /// Checks the pages of the columns in `mask`.
@@ -40,7 +40,7 @@ pub(super) fn check(input: File, metadata: &ParquetMetaData, mask: &ProjectionMa
 fn check_column(input: &Arc<Watched>, column: &ColumnChunkMetaData, rows: usize) -> Result<()> {
     let mut pages = SerializedPageReader::new(input.clone(), column, rows, None)?;
     while let Some(page) = pages.peek_next_page()? {
-        // The header that was looked at is what was read last.
+        // The last read was that of the peeked header.
         let size = input.unpacked()?.ok_or_else(|| wrong("a page without a size"))?;
         memory::check("a page", size, "").map_err(|why| wrong(&why))?;
         if !page.is_dict {
@@ -55,7 +55,7 @@ fn check_column(input: &Arc<Watched>, column: &ColumnChunkMetaData, rows: usize)
     Ok(())
 }
 
-/// What a value takes at least in a dictionary.
+/// The minimum number of bits of a value in a dictionary.
 fn least_bits(column: &ColumnChunkMetaData) -> usize {
     match column.column_type() {
         Type::BOOLEAN => 1,
@@ -66,14 +66,14 @@ fn least_bits(column: &ColumnChunkMetaData) -> usize {
     }
 }
 
-/// A file that knows where it was read last.
+/// A file that remembers the position of the last read.
 struct Watched {
     file: File,
     last: AtomicU64,
 }
 
 impl Watched {
-    /// The size that the page whose header was read last claims to have when it is unpacked.
+    /// The uncompressed size claimed by the page header that was read last.
     fn unpacked(&self) -> Result<Option<usize>> {
         let mut header = Vec::new();
         self.file.get_read(self.last.load(Ordering::Relaxed))?.take(HEADER_START).read_to_end(&mut header)?;
@@ -97,20 +97,21 @@ impl ChunkReader for Watched {
 
     fn get_bytes(&self, start: u64, length: usize) -> Result<Bytes> {
         if start.saturating_add(length as u64) > Length::len(self) {
-            return Err(wrong("a page ends behind the end of the file"));
+            return Err(wrong("a page extends past the end of the file"));
         }
         self.file.get_bytes(start, length)
     }
 }
 
-/// The size from the beginning of a header: its second field, since it must be there and fields come in order.
+/// The uncompressed size from the start of a page header. It is the second field: fields are in order and it is
+/// required.
 fn unpacked(header: &[u8]) -> Option<usize> {
     let (_, rest) = number(header.strip_prefix(&[NEXT_I32])?)?;
     let (size, _) = number(rest.strip_prefix(&[NEXT_I32])?)?;
     usize::try_from(size).ok()
 }
 
-/// A number in compact thrift: seven bits a byte, lowest first, the sign in the lowest bit.
+/// Reads a number in compact Thrift: seven bits per byte, lowest first, with the sign in the lowest bit.
 fn number(bytes: &[u8]) -> Option<(i64, &[u8])> {
     let length = bytes.iter().take(10).position(|byte| byte & 0x80 == 0)? + 1;
     let (number, rest) = bytes.split_at(length);

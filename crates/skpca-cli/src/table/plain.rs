@@ -1,11 +1,11 @@
-//! Lines without quotes, parsed on all threads.
+//! Parses lines without quotes on all threads.
 //!
 //! ```text
-//! slab of whole lines ──► pieces of whole lines ── numbers, texts ──► in order
+//! chunk of whole lines ──► pieces of whole lines ── numbers, texts ──► in order
 //! ```
 //!
-//! Only what is plain is taken here. A slab with anything else (a quote, a blank line, a field that is no number) is
-//! left to the reader of records, which knows what it means or what to say about it.
+//! Only plain lines are parsed here. A chunk with anything else (a quote, a blank line, a field that is not a number)
+//! is left to the record reader, which handles or reports it.
 
 use std::str;
 
@@ -14,7 +14,7 @@ use rayon::prelude::*;
 use super::dialect::Dialect;
 use super::selection::Selection;
 
-/// Bytes that are parsed by one thread at a time.
+/// Number of bytes that a thread parses at a time.
 const PIECE: usize = if cfg!(test) { 1 << 5 } else { 256 << 10 };
 
 /// Rows of a piece.
@@ -34,7 +34,7 @@ enum Kind {
     LeftOut,
 }
 
-/// The rows of whole lines, piece after piece; nothing where they are not plain.
+/// Parses whole lines into rows, piece by piece; `None` if they are not plain.
 pub(super) fn parse(slab: &[u8], dialect: Dialect, selection: &Selection) -> Option<Vec<Rows>> {
     if slab.contains(&b'"') {
         return None;
@@ -42,11 +42,11 @@ pub(super) fn parse(slab: &[u8], dialect: Dialect, selection: &Selection) -> Opt
     let mut kinds = vec![Kind::LeftOut; selection.columns.count()];
     selection.features.iter().for_each(|&column| kinds[column] = Kind::Feature);
     selection.texts.iter().for_each(|&column| kinds[column] = Kind::Text);
-    // Not worth waking the threads for a few lines.
     let number = |field: &[u8]| {
         let gap = || (selection.gaps && Dialect::is_missing(field)).then_some(f64::NAN);
         dialect.number(field).or_else(gap)
     };
+    // A few lines are not worth waking the threads for.
     if slab.len() <= PIECE {
         return Some(vec![rows(slab, dialect.separator, number, &kinds)?]);
     }
@@ -65,7 +65,7 @@ fn pieces(mut slab: &[u8]) -> Vec<&[u8]> {
     pieces
 }
 
-/// Bytes that the rows of whole lines take.
+/// Memory for the parsed rows of whole lines, in bytes.
 pub(super) fn size(slab: &[u8], selection: &Selection) -> usize {
     lines(slab) * (selection.features.len() * size_of::<f64>() + selection.texts.len() * size_of::<String>())
 }
@@ -74,7 +74,8 @@ fn lines(text: &[u8]) -> usize {
     text.iter().filter(|&&byte| byte == b'\n').count() + 1
 }
 
-/// Nothing, too, where there is no memory for them: the reader of records will say so.
+/// Parses the rows of one piece; `None` if it is not plain, or if there is no memory for the rows, which the record
+/// reader then reports.
 fn rows(mut text: &[u8], separator: u8, number: impl Fn(&[u8]) -> Option<f64>, kinds: &[Kind]) -> Option<Rows> {
     let mut rows = Rows { values: Vec::new(), texts: Vec::new(), lines: 0, gap: None };
     let count = |wanted| lines(text) * kinds.iter().filter(|kind| **kind == wanted).count();

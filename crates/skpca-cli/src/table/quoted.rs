@@ -1,16 +1,16 @@
-//! Fields between separators, quoted as in RFC 4180: what a reader must know not to lose a row.
+//! Reads records of separated fields, quoted as in RFC 4180, without losing rows to misplaced quotes.
 //!
 //! ```text
 //!                 separator, line end: the field ends
 //!            ┌─────────────────────────────────────────┐
 //! Start ─ any ─► Plain                              next field
 //!   └──── " ───► Quoted ─ " ─► Closed ─ separator, line end
-//!                  ▲             │ └─ blanks: left out; other text: an error
-//!                  └───── " ─────┘ a quote that was written twice
+//!                  ▲             │ └─ blanks: ignored; other text: an error
+//!                  └───── " ─────┘ a doubled quote
 //! ```
 //!
-//! Not the csv crate's reader: it takes a quote that is open at the end, and text behind a closing quote, for a cell
-//! like any other. Both are how rows vanish into a cell that nobody looks at.
+//! The csv crate's reader is not used because it accepts a quote that is never closed, and text after a closing quote,
+//! as part of a cell. In both cases rows vanish unnoticed into one cell.
 
 use std::io::{self, BufRead};
 
@@ -18,7 +18,7 @@ use super::error::TableError;
 use super::space;
 use super::text::Text;
 
-/// A longer record is no row of a table, whatever the memory.
+/// Maximum number of bytes of a record.
 const RECORD_LIMIT: usize = 1 << 30;
 
 /// The records of a text, one at a time.
@@ -27,20 +27,20 @@ pub(super) struct Records<'a> {
     pub record: Record,
 }
 
-/// A row of fields, and where it stands.
+/// The fields of a row, and its position.
 pub(super) struct Record {
     file: String,
     pub separator: u8,
     state: State,
     /// The fields, one after the other.
     text: Vec<u8>,
-    /// Where each field ends in `text`.
+    /// The end of each field in `text`.
     ends: Vec<usize>,
-    /// Whether any field has quotes.
+    /// Whether any field is quoted.
     quoted: bool,
     /// Line on which the record begins, from 1.
     pub line: u64,
-    /// Line on which it ends; while it is read, the line of the next byte.
+    /// Line on which it ends; while it is being read, the line of the next byte.
     pub last_line: u64,
 }
 
@@ -60,7 +60,7 @@ impl<'a> Records<'a> {
         Records { input, record }
     }
 
-    /// Moves to the next record that is not blank; false at the end.
+    /// Reads the next record that is not blank; returns false at the end.
     pub fn advance(&mut self) -> Result<bool, TableError> {
         while self.read()? {
             if !self.record.is_blank() {
@@ -70,7 +70,7 @@ impl<'a> Records<'a> {
         Ok(false)
     }
 
-    /// Passes over the rest of a line that is no record.
+    /// Skips the rest of a line that is not a record.
     pub fn skip_line(&mut self) -> io::Result<()> {
         loop {
             let chunk = self.input.fill_buf()?;
@@ -83,7 +83,7 @@ impl<'a> Records<'a> {
         }
     }
 
-    /// Reads a record, blank or not; false at the end.
+    /// Reads the next record, which may be blank; returns false at the end.
     pub fn read(&mut self) -> Result<bool, TableError> {
         self.record.begin();
         loop {
@@ -113,7 +113,8 @@ impl Record {
         &self.text[start..self.ends[index]]
     }
 
-    /// A line of nothing, `\r` or spaces. A quoted empty field is a value, though a missing one.
+    /// Whether the line is empty or contains only `\r` and blanks. A quoted empty field is not blank but a missing
+    /// value.
     pub fn is_blank(&self) -> bool {
         self.count() == 1 && !self.quoted && self.text.trim_ascii().is_empty()
     }
@@ -126,7 +127,8 @@ impl Record {
         self.last_line = self.line;
     }
 
-    /// Takes what belongs to the record from the head of `chunk`, moving `at` behind it; whether the record is whole.
+    /// Consumes the bytes of `chunk` from `at` on that belong to the record and advances `at`; returns true if the
+    /// record is complete.
     fn take(&mut self, chunk: &[u8], at: &mut usize) -> Result<bool, TableError> {
         if self.text.len() > RECORD_LIMIT {
             let message = format!("line {} is longer than a gigabyte: is it a table?", self.line);
@@ -171,7 +173,7 @@ impl Record {
         Ok(false)
     }
 
-    /// Takes the byte after a quote that closes a field, or is the first of two; true if the record ends with it.
+    /// Handles the byte after a quote within a quoted field; returns true if it ends the record.
     fn after_quote(&mut self, byte: u8, opened: u64) -> Result<bool, TableError> {
         match byte {
             b'"' => {
@@ -189,14 +191,14 @@ impl Record {
         byte == self.separator || byte == b'\n'
     }
 
-    /// Ends a field; true if the record ends too.
+    /// Ends a field; returns true if the record ends too.
     fn end_field(&mut self, byte: u8) -> bool {
         self.ends.push(self.text.len());
         self.state = State::Start;
         byte == b'\n'
     }
 
-    /// At the end of the text: the last line may lack its own. False if there is no record.
+    /// Ends the last record, which may lack a line break; returns false if there is no record.
     fn end(&mut self) -> Result<bool, TableError> {
         match self.state {
             State::Quoted { opened } => Err(TableError::OpenQuote { file: self.file.clone(), line: opened }),

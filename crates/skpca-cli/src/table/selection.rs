@@ -1,11 +1,11 @@
-//! Which columns of a source are features, which one is the label, and which are left out.
+//! Selects the columns of a source: features, label, and columns that are left out.
 
 use std::collections::HashSet;
 
 use super::error::{At, Columns, Place, TableError, TextColumn};
 use super::{ReadOptions, Survey, Table};
 
-/// The answer to [`ReadOptions`] for one source.
+/// The columns that [`ReadOptions`] select from one source.
 pub(super) struct Selection {
     /// The name of the source, for messages.
     pub file: String,
@@ -13,13 +13,16 @@ pub(super) struct Selection {
     pub columns: Columns,
     /// Source columns that become features, ascending.
     pub features: Vec<usize>,
-    /// Source columns that are returned as text, ascending: the label, or with [`ReadOptions::all`] all the others.
+    /// Source columns that are returned as text, ascending: label, time and categories, and with [`ReadOptions::all`]
+    /// all other non-features.
     pub texts: Vec<usize>,
-    /// Source columns of the label, of time, and of categories, all among the texts.
+    /// Source column of the label.
     pub label: Option<usize>,
+    /// Source column of the time.
     pub time: Option<usize>,
+    /// Source columns of categories.
     pub categories: Vec<usize>,
-    /// Whether empty cells are NaN, and not an error.
+    /// Whether empty cells become NaN instead of being an error.
     pub gaps: bool,
     /// Columns of text or dates that were left out.
     pub left_out: Vec<String>,
@@ -52,7 +55,7 @@ impl Selection {
         Ok(Selection { file, columns, features, texts, label, time, categories, gaps, left_out })
     }
 
-    /// Leaves out columns of text or dates, or refuses them, all in one message.
+    /// Leaves out columns of text or dates, or rejects them in one message.
     pub fn without(&mut self, found: Vec<TextColumn>, survey: Survey) -> Result<(), TableError> {
         if found.is_empty() {
             return Ok(());
@@ -67,12 +70,12 @@ impl Selection {
         if self.features.is_empty() { Err(TableError::NoFeatures { file }) } else { Ok(()) }
     }
 
-    /// Where the value of a source column stands.
+    /// The position of a value in a source column.
     pub fn place(&self, at: At, column: usize) -> Place {
         Place { file: self.file.clone(), at, column: self.columns.text(column), name: self.columns.name(column) }
     }
 
-    /// Names of the features, where the source has any.
+    /// Names of the features, if the source has names.
     pub fn names(&self) -> Option<Vec<String>> {
         match &self.columns {
             Columns::Named(names) => Some(self.features.iter().map(|&index| names[index].clone()).collect()),
@@ -80,7 +83,7 @@ impl Selection {
         }
     }
 
-    /// Puts what was read together; `values` holds the features row by row, `label` the texts.
+    /// Makes a table from the features, row by row, and the labels.
     pub fn table(self, values: Vec<f64>, label: Vec<String>) -> Result<Table, TableError> {
         if values.is_empty() {
             return Err(TableError::NoRows { file: self.file });
@@ -91,7 +94,8 @@ impl Selection {
     }
 }
 
-/// A number names some column of every source: without names, only a source wider than expected has extra columns.
+/// Whether the ignored columns may be left out. A column number is valid in every source, so a source without names
+/// must be wider than expected.
 fn may_ignore(columns: &Columns, options: &ReadOptions) -> bool {
     match (columns, options.expected) {
         (Columns::Numbered(count), Some(expected)) => *count > expected,
@@ -99,7 +103,7 @@ fn may_ignore(columns: &Columns, options: &ReadOptions) -> bool {
     }
 }
 
-/// Columns beside those that are wanted. Where one of these is missing nothing is left out: a name may be misspelt.
+/// Columns that are not wanted. If a wanted column is missing, nothing is left out, since its name may be misspelt.
 fn unwanted(columns: &Columns, options: &ReadOptions) -> Vec<usize> {
     let (Columns::Named(names), Some(wanted)) = (columns, &options.wanted) else { return Vec::new() };
     let wanted: HashSet<&String> = wanted.iter().collect();
@@ -126,7 +130,7 @@ fn label(file: &str, columns: &Columns, options: &ReadOptions) -> Result<Option<
     }
 }
 
-/// Source columns of categories. Those of a model may be missing: it will say so.
+/// Source columns of categories. Those of a model may be missing here; the encoder reports them.
 fn categories(file: &str, columns: &Columns, used: &[usize], options: &ReadOptions) -> Result<Vec<usize>, TableError> {
     if let (Columns::Numbered(_), Some(_)) = (columns, options.expected) {
         return Ok(options.category_numbers.iter().filter_map(|&k| used.get(k).copied()).collect());

@@ -1,4 +1,4 @@
-//! Several tables of the same columns, one after the other: files, and directories of files.
+//! Several tables with the same columns, read one after the other: files, and directories of files.
 
 use std::fs;
 use std::path::Path;
@@ -6,25 +6,27 @@ use std::path::Path;
 use super::error::TableError;
 use super::{Block, FORMATS, Input, ReadOptions, STANDARD, Source, format_of};
 
-/// Tables that are read as one: columns have the names and the order of the first.
+/// Tables that are read as one, with the column names and order of the first.
 pub struct Tables {
     files: Vec<String>,
     /// Bytes of each file, at least one.
     sizes: Vec<u64>,
     options: ReadOptions,
-    /// Names of the feature columns of the first table, if it has any, and how many there are.
+    /// Names of the feature columns of the first table, if it has any.
     names: Option<Vec<String>>,
+    /// Number of feature columns.
     columns: usize,
-    /// What the first table is like.
+    /// The layout of the first table.
     layout: Layout,
-    /// The number of the table that is being read, and the table.
+    /// The number of the current table.
     at: usize,
+    /// The current table.
     source: Source,
-    /// For each column of the first table, its place in this one, where that differs.
+    /// For each feature column of the first table, its position in the current one, if the order differs.
     order: Option<Vec<usize>>,
-    /// The same of its columns of text.
+    /// The same for the text columns.
     text_order: Option<Vec<usize>>,
-    /// Rows that were read.
+    /// Number of rows read so far.
     rows: usize,
     /// Where the first empty cell was.
     gap: Option<String>,
@@ -33,10 +35,11 @@ pub struct Tables {
 /// The columns of a table, as they are returned.
 pub struct Layout {
     pub inputs: Vec<Input>,
-    /// Numbers, and texts, in a row.
+    /// Numbers and texts per row.
     pub widths: (usize, usize),
-    /// Where the texts of a row have the label and the time.
+    /// Position of the label among the texts of a row.
     pub label: Option<usize>,
+    /// Position of the time among the texts of a row.
     pub time: Option<usize>,
     /// Columns of text or dates that were left out.
     pub left_out: Vec<String>,
@@ -54,7 +57,7 @@ impl Layout {
 }
 
 impl Tables {
-    /// Opens the first table; the others when it is their turn.
+    /// Opens the first table; the others are opened when their turn comes.
     pub fn open(given: &[&str], options: &ReadOptions) -> Result<Tables, TableError> {
         let mut files = Vec::new();
         for name in given {
@@ -88,12 +91,12 @@ impl Tables {
         &self.layout
     }
 
-    /// Where the first empty cell was, in what was read.
+    /// Where the first empty cell was, in the rows read so far.
     pub fn gap(&self) -> Option<&str> {
         self.gap.as_deref()
     }
 
-    /// Names of the feature columns; none if the first table has none.
+    /// Names of the feature columns; `None` if the first table has no names.
     pub fn names(&self) -> Option<Vec<String>> {
         self.names.clone()
     }
@@ -103,24 +106,24 @@ impl Tables {
         self.columns
     }
 
-    /// The only table, if there is one.
+    /// The table, if there is only one.
     pub fn single(&self) -> Option<&str> {
         if let [file] = &self.files[..] { Some(file) } else { None }
     }
 
-    /// The name of the table that is being read.
+    /// The name of the current table.
     pub fn file(&self) -> String {
         let file = &self.files[self.at];
         if file == STANDARD { "stdin".to_string() } else { file.clone() }
     }
 
-    /// The share of all bytes that was read.
+    /// The share of all bytes read so far.
     pub fn share(&self) -> f64 {
         let bytes = |sizes: &[u64]| sizes.iter().sum::<u64>() as f64;
         (bytes(&self.sizes[..self.at]) + self.source.share() * self.sizes[self.at] as f64) / bytes(&self.sizes)
     }
 
-    /// The next rows; none at the end. No rows at all are an error.
+    /// Returns the next rows; `None` at the end. It is an error if there are no rows at all.
     pub fn next(&mut self) -> Result<Option<Block>, TableError> {
         loop {
             if let Some(mut block) = self.source.next()? {
@@ -150,7 +153,7 @@ impl Tables {
         }
     }
 
-    /// Where the columns of the first table are in this one; nothing if it has the same.
+    /// The positions of the first table's columns in the current one; `None` if the order is the same.
     fn order(&self) -> Result<Option<Vec<usize>>, TableError> {
         let names = self.source.names();
         let why = match (&self.names, &names) {
@@ -182,8 +185,8 @@ impl Tables {
     }
 }
 
-/// The tables in a directory, by name. Files of other kinds, and those whose names begin with `.` or `_`, are no
-/// tables.
+/// Lists the tables in a directory, sorted by name. Files with other extensions, and those whose names begin with `.`
+/// or `_`, are ignored.
 fn inside(directory: &str) -> Result<Vec<String>, TableError> {
     let failed = |error| TableError::Io { file: directory.to_string(), error };
     let mut files = Vec::new();

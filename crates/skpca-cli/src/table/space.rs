@@ -1,12 +1,12 @@
-//! Memory for tables, asked for before it is taken: where there is none, a `Vec` that grows would end the process.
+//! Checks for free memory before allocating, since a `Vec` that cannot grow aborts the process.
 
 use super::error::TableError;
 use crate::memory;
 
 const ADVICE: &str = ": take fewer rows, or fewer columns with --drop";
 
-/// Makes room for `more` elements: twice what there is so that growing stays cheap, or an eighth more where memory is
-/// scarce.
+/// Reserves room for `more` elements. The capacity doubles, so that growing stays cheap, or grows by an eighth if
+/// memory is scarce.
 pub fn reserve<T>(vec: &mut Vec<T>, more: usize, file: &str) -> Result<(), TableError> {
     let (needed, capacity) = (vec.len().saturating_add(more), vec.capacity());
     if needed <= capacity {
@@ -17,17 +17,17 @@ pub fn reserve<T>(vec: &mut Vec<T>, more: usize, file: &str) -> Result<(), Table
     grow(vec, twice, file).or_else(|_| grow(vec, eighth, file))
 }
 
-/// What is there already need not be free a second time: systems move large blocks without a copy.
+/// Grows a vector. Only the additional bytes must be free, since operating systems move large blocks without a copy.
 fn grow<T>(vec: &mut Vec<T>, capacity: usize, file: &str) -> Result<(), TableError> {
     let size = |elements: usize| elements.saturating_mul(size_of::<T>());
     check(file, size(capacity - vec.capacity()))?;
     vec.try_reserve_exact(capacity - vec.len()).map_err(|_| {
-        let message = format!("this table needs about {} of memory, more than there is", memory::text(size(capacity)));
+        let message = format!("this table needs about {} of memory, more than is free", memory::text(size(capacity)));
         too_large(file, message + ADVICE)
     })
 }
 
-/// Refuses what cannot fit.
+/// Rejects an allocation that is larger than the free memory.
 pub(super) fn check(file: &str, bytes: usize) -> Result<(), TableError> {
     memory::check("this table", bytes, ADVICE).map_err(|message| too_large(file, message))
 }

@@ -1,7 +1,7 @@
-//! Which columns of a text table hold text or dates? Its first rows tell.
+//! Finds the columns of a text table that contain text or dates, from its first rows.
 //!
-//! A column is one of text if more of its cells are words than numbers; a word among numbers is a mistake, which
-//! reading the rows names with its line.
+//! A column is a text column if more of its cells are words than numbers. A word among numbers is an error, which is
+//! reported with its line when the row is read.
 
 use std::io::Cursor;
 
@@ -11,10 +11,10 @@ use super::quoted::{Record, Records};
 use super::selection::Selection;
 use super::text::Text;
 
-/// Rows that are looked at, at most.
+/// Maximum number of rows to inspect.
 const ROWS: usize = 1000;
 
-/// What the cells of a column are.
+/// What was seen in a column.
 #[derive(Clone, Default)]
 struct Seen {
     numbers: usize,
@@ -22,7 +22,7 @@ struct Seen {
     example: String,
 }
 
-/// The columns of text among the features, by the first record, if it is a row, and by the lines behind it.
+/// Finds the text columns among the features from the first record, if it is a row, and the lines after it.
 pub(super) fn text_columns(
     first: Option<&Record>,
     lines: &[u8],
@@ -32,7 +32,7 @@ pub(super) fn text_columns(
     let mut seen = vec![Seen::default(); selection.features.len()];
     first.into_iter().for_each(|record| look(record, dialect, selection, &mut seen));
     let mut records = Records::new(&selection.file, Text::new(Box::new(Cursor::new(lines)), false), dialect.separator);
-    // What is wrong with a record is said when it is read.
+    // Errors in records are reported when the rows are read.
     for _ in 0..ROWS {
         if !records.advance().unwrap_or(false) {
             break;

@@ -1,4 +1,4 @@
-//! Tables on their way out, some rows at a time.
+//! Writes tables, block by block.
 
 use std::io::{self, Seek, SeekFrom, Stdout, Write};
 use std::path::Path;
@@ -21,10 +21,10 @@ use super::{Format, STANDARD, format_of};
 const BUFFER_BYTES: usize = 1 << 16;
 /// Elements of a .npy file start at a multiple of this many bytes (format specification, version 1.0).
 const ALIGNMENT: usize = 64;
-/// Rows held in columns at a time.
+/// Number of rows per batch.
 const BATCH_ROWS: usize = 8192;
 
-/// A column of results: its name, and whether it holds text.
+/// A column of results: its name, and whether it contains text.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Column {
     pub name: String,
@@ -37,7 +37,7 @@ impl Column {
     }
 }
 
-/// A table that is being written. What goes to a file is there once [`Target::finish`] returns, or not at all.
+/// A table that is being written. A file appears once [`Target::finish`] has succeeded, or not at all.
 pub struct Target {
     file: Option<String>,
     columns: Vec<Column>,
@@ -59,7 +59,7 @@ enum Text {
 }
 
 impl Target {
-    /// Begins a table; none or `-` is CSV to standard output, otherwise the extension tells the format.
+    /// Begins a table; `None` or `-` is CSV to standard output, otherwise the extension determines the format.
     pub fn begin(target: Option<&str>, columns: Vec<Column>) -> Result<Target, TableError> {
         let file = target.filter(|&target| target != STANDARD);
         let sink = match file {
@@ -78,7 +78,7 @@ impl Target {
         Ok(Target { file: file.map(String::from), columns, sink, rows: 0 })
     }
 
-    /// Writes some rows: their numbers row by row, and their texts.
+    /// Writes rows, given their numbers and their texts, row by row.
     pub fn write(&mut self, numbers: &[f64], texts: &[String]) -> Result<(), TableError> {
         let width = self.columns.iter().filter(|column| !column.text).count().max(1);
         self.rows += numbers.len() / width;
@@ -94,7 +94,7 @@ impl Target {
         written.map_err(|error| self.failed(error))
     }
 
-    /// Sends on what was written, where somebody reads it already.
+    /// Flushes standard output, whose reader may be waiting.
     pub fn flush(&mut self) -> Result<(), TableError> {
         let flushed = match &mut self.sink {
             Sink::Text { writer, .. } if self.file.is_none() => writer.flush(),
@@ -103,7 +103,7 @@ impl Target {
         flushed.map_err(|error| self.failed(error))
     }
 
-    /// Puts the whole table in its place.
+    /// Completes the table and moves the file into place.
     pub fn finish(self) -> Result<(), TableError> {
         let (file, rows, columns) = (self.file, self.rows, self.columns.len());
         self.sink.finish(rows, columns).map_err(|error| failed(file.as_deref(), error))
@@ -134,7 +134,7 @@ impl Sink {
                 Sink::text(Text::Packed(Box::new(GzEncoder::new(output, Compression::default()))), separator)
             }
             Format::Parquet => {
-                // Scores hardly ever repeat: a dictionary would be built only to be thrown away.
+                // Scores hardly ever repeat, so a dictionary would be built only to be discarded.
                 let properties = WriterProperties::builder()
                     .set_compression(basic::Compression::SNAPPY)
                     .set_dictionary_enabled(false)
@@ -142,7 +142,7 @@ impl Sink {
                 let writer = ArrowWriter::try_new(output, schema(columns), Some(properties));
                 Sink::Parquet(Box::new(writer.map_err(io::Error::other)?))
             }
-            // Not compressed, so that it can be mapped into memory.
+            // Uncompressed, so that it can be mapped into memory.
             Format::Arrow => {
                 Sink::Arrow(Box::new(FileWriter::try_new(output, &schema(columns)).map_err(io::Error::other)?))
             }
@@ -167,7 +167,7 @@ impl Sink {
                 writer.into_inner().map_err(io::Error::other)?.finish()
             }
             Sink::Npy(mut output) => {
-                // The number of rows comes first and is known last.
+                // The header contains the number of rows, which is known only now.
                 output.seek(SeekFrom::Start(0))?;
                 output.write_all(&npy_header(rows, columns))?;
                 output.finish()
@@ -194,7 +194,7 @@ impl Write for Text {
     }
 }
 
-/// Writes rows, under a header if they are the first; every number reads back to the same bits.
+/// Writes rows, with a header before the first; every number reads back to the same bits.
 pub(super) fn write_text<W: Write>(
     writer: &mut csv::Writer<W>,
     begun: &mut bool,
@@ -214,7 +214,7 @@ pub(super) fn write_text<W: Write>(
                 continue;
             }
             text.clear();
-            // Debug form: the shortest digits that round-trip, with an exponent where it saves zeros.
+            // Debug formatting: the shortest digits that round-trip, with an exponent if that saves zeros.
             write!(text, "{:?}", numbers[0])?;
             numbers = &numbers[1..];
             writer.write_field(text.strip_suffix(b".0").unwrap_or(&text)).map_err(plain)?;
@@ -224,7 +224,7 @@ pub(super) fn write_text<W: Write>(
     Ok(())
 }
 
-/// The conversion that csv offers hides the kind of the error, and with it a broken pipe.
+/// Converts an error and keeps its kind, which the conversion of the csv crate hides, and with it a broken pipe.
 fn plain(error: csv::Error) -> io::Error {
     match error.into_kind() {
         csv::ErrorKind::Io(error) => error,
@@ -232,13 +232,13 @@ fn plain(error: csv::Error) -> io::Error {
     }
 }
 
-/// The format has no place for names. The header is as long for any number of rows.
+/// The header of a .npy file. Its length is the same for any number of rows. The format has no column names.
 fn npy_header(rows: usize, columns: usize) -> Vec<u8> {
     let text = |rows: &str| format!("{{'descr': '<f8', 'fortran_order': False, 'shape': ({rows}, {columns}), }}");
     let before = MAGIC.len() + 2 + 2;
     let whole = (before + text(&usize::MAX.to_string()).len() + 1).next_multiple_of(ALIGNMENT);
     let text = format!("{:<width$}\n", text(&rows.to_string()), width = whole - before - 1);
-    // Two 20-digit numbers at most: the header always fits 16 bits.
+    // With at most two 20-digit numbers, the length of the header always fits 16 bits.
     [MAGIC, &[1, 0], &(text.len() as u16).to_le_bytes(), text.as_bytes()].concat()
 }
 

@@ -1,5 +1,4 @@
-//! Laws over the registry of formats (what is written reads back to the same bits), then the
-//! messages, word for word.
+//! Laws for every format (what is written reads back to the same bits), then the exact messages.
 
 use std::fs;
 use std::io::{self, Write};
@@ -14,11 +13,10 @@ mod columnar_files;
 mod mutants;
 mod npy_files;
 
-/// Values whose text form is easy to get wrong.
+/// Values that are difficult to format as text.
 const VALUES: [f64; 6] = [0.1, -1e300, 5e-324, 123456789.0, -0.0, 1.0 / 3.0];
 
-/// Writes `bytes` under `name` in a directory of its own and reads them; messages come without the
-/// directory.
+/// Writes `bytes` to a file `name` in a new directory and reads it; the directory is removed from messages.
 fn read_bytes(name: &str, bytes: &[u8], options: &ReadOptions) -> Result<Table, String> {
     let directory = TempDir::new().unwrap();
     let path = directory.path().join(name);
@@ -51,7 +49,7 @@ fn bits(values: &[f64]) -> Vec<u64> {
     values.iter().map(|value| value.to_bits()).collect()
 }
 
-/// What `output` is after a text table was written to it.
+/// Writes a text table to `output` and returns it.
 fn written_text<W: Write>(output: W, columns: &[&str], values: &[f64]) -> io::Result<W> {
     let columns: Vec<Column> = columns.iter().map(|name| Column::number(*name)).collect();
     let mut writer = csv::Writer::from_writer(output);
@@ -139,7 +137,7 @@ fn labels_and_left_out_columns() {
 }
 
 #[test]
-fn values_that_are_no_numbers() {
+fn values_that_are_not_numbers() {
     assert_eq!(
         refusal("age,x\n1,2\nabc,3\n"),
         "data.csv line 3, column 'age': 'abc' is not a number; if the column holds classes use --label age, to leave it out --drop age"
@@ -192,7 +190,7 @@ fn a_blank_line_in_one_column_is_a_missing_value() {
 }
 
 #[test]
-fn shapes_that_are_no_table() {
+fn invalid_shapes() {
     assert_eq!(refusal("a,b,c,d\n1,2,3,4\n1,2,3\n"), "data.csv line 3: 3 fields, expected 4");
     assert_eq!(refusal("a,b\n1\n"), "data.csv line 2: 1 field, expected 2");
     assert_eq!(refusal("a,b\n"), "data.csv: no rows");
@@ -247,7 +245,7 @@ fn values_must_fill_the_columns() {
 }
 
 #[test]
-fn a_broken_pipe_is_told_apart() {
+fn a_broken_pipe_is_a_separate_error() {
     struct Closed;
     impl Write for Closed {
         fn write(&mut self, _: &[u8]) -> io::Result<usize> {
@@ -263,9 +261,9 @@ fn a_broken_pipe_is_told_apart() {
     assert!(matches!(target::failed(Some("pipe.csv"), io::ErrorKind::BrokenPipe.into()), TableError::Io { .. }));
 }
 
-/// More lines than a slab has, so that some are plain and others are left to the reader of records.
+/// More lines than fit into a chunk, so that some are parsed as plain lines and others by the record reader.
 #[test]
-fn lines_are_the_same_wherever_a_slab_ends() {
+fn results_do_not_depend_on_where_chunks_end() {
     let plain: String = (0..90).map(|i| format!("{i},{}.5,c{}\n", -i, i % 3)).collect();
     let expect = |text: &str, last: &[f64]| {
         let table = read_csv(text, &labelled("l")).unwrap();
@@ -286,7 +284,7 @@ fn lines_are_the_same_wherever_a_slab_ends() {
     }
 }
 
-/// The rows that are left, and what is said of the others.
+/// The remaining rows, and the errors of the others.
 fn skipped(name: &str, bytes: &[u8]) -> (Vec<f64>, Vec<String>, Vec<String>) {
     let directory = TempDir::new().unwrap();
     let path = directory.path().join(name);
@@ -303,7 +301,7 @@ fn skipped(name: &str, bytes: &[u8]) -> (Vec<f64>, Vec<String>, Vec<String>) {
 }
 
 #[test]
-fn lines_that_cannot_be_used_are_passed_over_wherever_a_slab_ends() {
+fn unusable_lines_are_skipped_wherever_chunks_end() {
     let plain = "1,2,x\n";
     for before in 0..60 {
         let bad = ["1,\n", "1,,y\n", "a,2,z\n", "\"1\"2,3,z\n", "1,\"3\n\"4,z\n", "1,inf,z\n"];

@@ -1,32 +1,33 @@
-//! Text as it arrives.
+//! Reads text in chunks of whole lines.
 //!
 //! ```text
-//! file:   slabs of whole lines, some megabytes each
-//! pipe:   the whole lines that are there now; waits only where there is none
+//! file:   chunks of some megabytes
+//! pipe:   the lines available now; waits only if there is none
 //! ```
 
 use std::io::{self, BufRead, Read};
 
-/// Bytes of a file that are taken at a time; few in tests, so that small tables have several slabs.
+/// Bytes of a file per chunk; few in tests, so that small tables have several chunks.
 const SLAB: usize = if cfg!(test) { 1 << 7 } else { 4 << 20 };
-/// Bytes that are asked for at a time: what a pipe holds at most, mostly.
+/// Bytes requested per system call: the usual capacity of a pipe.
 const READ: usize = if cfg!(test) { 1 << 5 } else { 1 << 16 };
-/// A longer line is left to the reader of records, which takes it piece by piece.
+/// A longer line is left to the record reader, which reads it piece by piece.
 const LONGEST: usize = 16 << 20;
 
-/// A text, and the part of it that has come and was not used yet.
+/// A text, with a buffer of bytes that were read but not consumed yet.
 pub(super) struct Text<'a> {
     input: Box<dyn Read + 'a>,
-    /// Whether whoever writes it may be waiting for an answer to each line.
+    /// Whether the writer may be waiting for an answer to each line.
     pub live: bool,
     buffer: Vec<u8>,
-    /// What of the buffer was used, and where what came ends.
+    /// Start of the unconsumed bytes in the buffer.
     used: usize,
+    /// End of the bytes read into the buffer.
     end: usize,
-    /// Where the last line break is of what came and was not used, plus one.
+    /// End of the last whole line in the buffer.
     lines: usize,
     ended: bool,
-    /// Bytes used so far.
+    /// Number of bytes consumed so far.
     pub position: u64,
 }
 
@@ -35,7 +36,7 @@ impl<'a> Text<'a> {
         Text { input, live, buffer: Vec::new(), used: 0, end: 0, lines: 0, ended: false, position: 0 }
     }
 
-    /// Whole lines: those that are there, and at least one. None at the end, and where a line is too long.
+    /// Returns the whole lines that are available, at least one. Empty at the end, and if a line is too long.
     pub fn whole_lines(&mut self) -> io::Result<&[u8]> {
         let wanted = if self.live { 1 } else { SLAB };
         while !self.ended && self.end - self.used < LONGEST.max(SLAB) {
@@ -49,12 +50,12 @@ impl<'a> Text<'a> {
         Ok(&self.buffer[self.used..end])
     }
 
-    /// Whether all of the text was used.
+    /// Whether all of the text was consumed.
     pub fn is_over(&self) -> bool {
         self.ended && self.used == self.end
     }
 
-    /// Takes what one call of the system brings.
+    /// Reads with one system call.
     fn more(&mut self) -> io::Result<()> {
         if self.used > 0 {
             self.buffer.copy_within(self.used..self.end, 0);
@@ -110,7 +111,7 @@ impl BufRead for Text<'_> {
 mod tests {
     use super::*;
 
-    /// Brings a few bytes at a time, as a pipe does.
+    /// Delivers a few bytes per read, as a pipe does.
     struct Drips(Vec<&'static str>);
 
     impl Read for Drips {
@@ -137,12 +138,12 @@ mod tests {
     }
 
     #[test]
-    fn a_pipe_gives_its_lines_as_they_come() {
+    fn a_pipe_delivers_lines_as_they_arrive() {
         assert_eq!(lines(&["a", "b\n", "c\nd\ne", "f\ng"], true), ["ab\n", "c\nd\n", "ef\n", "g"]);
     }
 
     #[test]
-    fn a_file_gives_slabs() {
+    fn a_file_is_read_in_chunks_of_whole_lines() {
         let drips = ["0123456789\n"; 30];
         let slabs = lines(&drips, false);
         assert_eq!(slabs.concat(), drips.concat());

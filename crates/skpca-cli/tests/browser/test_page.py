@@ -1,4 +1,4 @@
-"""The report page in a real browser: it draws, sorts and tells, without a word of complaint on the console."""
+"""The report page in a real browser: plots, sorting and tips work, without messages on the console."""
 
 import csv
 import itertools
@@ -17,7 +17,7 @@ playwright = pytest.importorskip(
 
 ROOT = Path(__file__).parents[4]
 PROGRAM = ROOT / "target" / "release" / "skpca"
-# Kept to look at.
+# Kept for inspection.
 PICTURES = ROOT / "target" / "page"
 BROWSERS = ("chromium", "chromium-browser", "google-chrome")
 
@@ -90,7 +90,7 @@ MONITORS = ("today", "spe", "month")
 
 
 def readings(path, count, numbers, fault=()):
-    """Readings in the order of time, whose second input is far off during a fault."""
+    """Readings in time order, whose second input is far off during a fault."""
     start = datetime(2026, 11, 1)
     with open(path, "w", newline="") as file:
         rows = csv.writer(file)
@@ -103,7 +103,7 @@ def readings(path, count, numbers, fault=()):
 
 @pytest.fixture
 def opened(browser, pages):
-    """Opens a page by its name, and fails if it complains or asks the network for anything."""
+    """Opens a page by its name, and fails on console messages and network requests."""
     contexts, complaints = [], []
 
     def open_page(name, **options):
@@ -156,7 +156,7 @@ def test_every_plot_has_marks_in_it(opened, name):
         box = page.locator(f"#{figure} svg").bounding_box()
         marks = page.locator(f"#{figure} .marks > :not(text)")
         assert marks.count() >= 3, figure
-        # They lie within the plot, and something of them is seen.
+        # The marks are within the plot, and some are visible.
         seen = 0
         for mark in marks.all()[:50]:
             place = mark.bounding_box()
@@ -167,7 +167,7 @@ def test_every_plot_has_marks_in_it(opened, name):
 
 
 @pytest.mark.parametrize("name", FIGURES)
-def test_plots_have_words_for_those_who_do_not_see_them(opened, name):
+def test_plots_have_descriptions_for_screen_readers(opened, name):
     page = opened(name)
     for image in page.query_selector_all("figure svg"):
         assert image.get_attribute("role") == "img"
@@ -195,7 +195,7 @@ def test_a_click_on_a_heading_sorts(opened):
             assert sorted(column(k)) == sorted(before), "no row is lost"
 
 
-def test_the_table_says_what_the_json_says(opened):
+def test_the_table_agrees_with_the_json(opened):
     page = opened("table")
     data = json.loads(page.locator("script.data").text_content())
     headings = page.locator(".models thead button").all_text_contents()
@@ -220,7 +220,7 @@ def test_the_table_says_what_the_json_says(opened):
     assert data["recommended"]["command"] in page.locator("pre").all_text_contents()
 
 
-def test_a_mark_tells_what_it_is(opened):
+def test_a_mark_has_a_tip(opened):
     page = opened("table")
     row = page.locator("#s0-scatter .mark.row").first
     row.scroll_into_view_if_needed()
@@ -252,13 +252,13 @@ def test_a_phone_needs_no_sideways_scrolling(opened, name, width):
     page = opened(name, viewport={"width": width, "height": 700}, device_scale_factor=1)
     kept(page, f"{name}-{width}")
     assert page.evaluate("document.documentElement.scrollWidth") <= width
-    # What a model costs and holds is seen at once.
+    # The first columns are visible without scrolling.
     for column in (0, 1, 2):
         box = page.locator(".models tbody tr").first.locator("td").nth(column).bounding_box()
         assert box["x"] >= 0 and box["x"] + box["width"] <= width, (column, box)
 
 
-def test_the_legend_tells_what_an_outline_means(opened):
+def test_the_legend_explains_outlines(opened):
     page = opened("table")
     assert "outlined: the recommended model" in page.locator(".legend").first.text_content()
     assert page.locator("#s0-frontier .mark.chosen").count() == 1
@@ -279,7 +279,7 @@ def test_labels_do_not_cover_each_other(opened, name, width):
             assert beside or under, (figure, part, a, b)
 
 
-def test_the_chart_shows_what_decides_and_the_baselines(opened):
+def test_the_chart_shows_the_deciding_measure_and_the_baselines(opened):
     data = {name: json.loads(opened(name).locator("script.data").text_content()) for name in ("table", "novelty")}
     for name, field in [("table", "accuracy"), ("novelty", "AUROC")]:
         page = opened(name)
@@ -287,7 +287,7 @@ def test_the_chart_shows_what_decides_and_the_baselines(opened):
         assert len(tips) == len(data[name]["models"])
         assert all(f" points, {field} " in tip and " ± " in tip for tip in tips)
         shown = page.locator("#s0-quality .marks text").all_text_contents()
-        # One that is far below all models is named under the chart: how good those are depends on the time they had.
+        # A baseline far below all models is named under the chart; how good models are depends on the available time.
         assert shown and all(
             one in ", ".join(shown) or f"Not shown: {one}," in page.content() for one in ("raw columns", "linear PCA")
         )
@@ -306,7 +306,7 @@ def test_pages_are_small(pages):
 
 
 @pytest.mark.parametrize("name", MONITORS)
-def test_the_control_room_sees_every_alarm(opened, name):
+def test_the_monitoring_page_shows_every_alarm(opened, name):
     page = opened(name, viewport={"width": 1200, "height": 900})
     kept(page, f"monitor-{name}")
     figures = [figure.get_attribute("id") for figure in page.query_selector_all("figure")]
@@ -315,7 +315,7 @@ def test_the_control_room_sees_every_alarm(opened, name):
     tips = page.locator("#score rect title").all_text_contents()
     told = [tip.rsplit(", ", 1)[1] for tip in tips if "alarm" in tip]
     assert alarms > 10 and alarms == sum(1 if tip == "an alarm" else int(tip.split()[0]) for tip in told)
-    # Red, inside the picture, and above the limit.
+    # Red, within the chart, and above the limit.
     colour = page.locator("#score .peaks").evaluate("mark => getComputedStyle(mark).stroke")
     red, green, blue = (int(part) for part in colour.removeprefix("rgb(").removesuffix(")").split(","))
     assert red > 2 * max(green, blue)
@@ -336,13 +336,13 @@ def test_runs_of_alarms_name_the_input_at_fault(opened, name):
     first = {"month": "2026-11-14T21:20:00", "today": "2026-11-01T00:50:00", "spe": "100"}[name]
     assert longest.locator("td").nth(0).text_content() == first
     assert int(longest.locator("td").nth(2).text_content()) >= rows
-    # With flow so near to pressure either may be at fault.
+    # Flow is so close to pressure that either may be blamed.
     assert longest.locator(".what").text_content().startswith(("<b>pressure</b> ", "flow "))
     assert page.locator(".inputs th").count() == 3
 
 
 @pytest.mark.parametrize("scheme", ["light", "dark"])
-def test_the_control_room_is_light_or_dark(opened, scheme):
+def test_the_monitoring_page_is_light_or_dark(opened, scheme):
     page = opened("today", color_scheme=scheme, viewport={"width": 1200, "height": 900})
     kept(page, f"monitor-today-{scheme}")
     bright = """mark => {
@@ -356,7 +356,7 @@ def test_the_control_room_is_light_or_dark(opened, scheme):
 
 @pytest.mark.parametrize("name", MONITORS)
 @pytest.mark.parametrize("width", [375, 390])
-def test_the_control_room_fits_a_phone(opened, name, width):
+def test_the_monitoring_page_fits_a_phone(opened, name, width):
     page = opened(name, viewport={"width": width, "height": 800})
     kept(page, f"monitor-{name}-{width}")
     assert page.evaluate("document.documentElement.scrollWidth") <= width
@@ -374,14 +374,14 @@ def test_the_control_room_fits_a_phone(opened, name, width):
     assert page.locator(".runs tbody td").first.evaluate(lines) == 1, "a time is one line"
 
 
-def test_the_pointer_is_told_what_is_there(opened):
+def test_the_pointer_shows_tips(opened):
     page = opened("today")
     page.locator("#score rect").nth(104).dispatch_event("pointerover")
     told = page.locator("#tip").text_content()
     assert told.startswith("row 104, 2026-11-01T00:52:00: score ") and told.endswith(", an alarm")
 
 
-def test_the_control_room_prints(opened):
+def test_the_monitoring_page_prints(opened):
     page = opened("month")
     page.emulate_media(media="print", color_scheme="dark")
     assert page.locator("#tip").is_hidden()

@@ -1,4 +1,4 @@
-//! What the tests of the program share: a directory of its own for each test, small tables, and runs of the program.
+//! Shared by the tests of the program: a directory per test, small tables, and runs of the program.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -9,7 +9,7 @@ use std::process::{Command, Stdio};
 use serde_json::Value;
 use tempfile::TempDir;
 
-/// Names of the columns of a table of three.
+/// Column names of a table with three columns.
 pub const NAMES: [&str; 3] = ["a", "b", "c"];
 
 /// How a run of the program ended.
@@ -42,7 +42,7 @@ impl Desk {
         fs::read(self.path(name)).unwrap()
     }
 
-    /// The program with these words, ready to start.
+    /// The program with these arguments, ready to start.
     pub fn command(&self, words: &str) -> Command {
         let mut command = Command::new(env!("CARGO_BIN_EXE_skpca"));
         command.args(words.split_whitespace()).current_dir(self.directory.path()).stdin(Stdio::null());
@@ -53,7 +53,7 @@ impl Desk {
         outcome(self.command(words).output().unwrap())
     }
 
-    /// The program with these words in a shell, after `before` and with `after` behind it.
+    /// Runs the program with these arguments in a shell, after the commands `before` and followed by `after`.
     pub fn shell(&self, before: &str, words: &str, after: &str) -> Outcome {
         let call = format!("{before}; {} {words} {after}", env!("CARGO_BIN_EXE_skpca"));
         let mut command = Command::new("sh");
@@ -69,7 +69,7 @@ impl Desk {
         outcome(child.wait_with_output().unwrap())
     }
 
-    /// Runs what must succeed without a word on standard error; returns standard output.
+    /// Runs a call that must succeed with empty standard error; returns standard output.
     pub fn ok(&self, words: &str) -> String {
         let run = self.run(words);
         assert_eq!((run.code, run.stderr.as_str()), (0, ""), "skpca {words}");
@@ -85,7 +85,7 @@ impl Desk {
         serde_json::from_str(&self.ok(words)).unwrap()
     }
 
-    /// Runs what must be refused: nothing on standard output, no file made, changed or removed.
+    /// Runs a call that must fail with this message, without output and without creating, changing or removing a file.
     pub fn refuses(&self, words: &str, code: i32, message: &str) {
         let before = self.files();
         let run = self.run(words);
@@ -94,7 +94,7 @@ impl Desk {
         assert!(self.files() == before, "skpca {words}: files have changed");
     }
 
-    /// A fit that must be refused, whether there is a model in its way or not.
+    /// The same for a fit, with and without an existing model file.
     pub fn refuses_fit(&self, words: &str, code: i32, message: &str) {
         self.put("old.skpca", "an older model");
         for model in ["old.skpca", "new.skpca"] {
@@ -102,7 +102,7 @@ impl Desk {
         }
     }
 
-    /// Names of the files that are there.
+    /// Names of the existing files.
     pub fn names(&self) -> Vec<String> {
         self.files().into_keys().collect()
     }
@@ -140,12 +140,12 @@ pub fn normal(seed: u64, n: usize, d: usize) -> Vec<Vec<f64>> {
     (0..n).map(|_| (0..d).map(|_| number()).collect()).collect()
 }
 
-/// Every value times `factor`.
+/// Multiplies every value by `factor`.
 pub fn scaled(rows: &[Vec<f64>], factor: f64) -> Vec<Vec<f64>> {
     rows.iter().map(|row| row.iter().map(|v| v * factor).collect()).collect()
 }
 
-/// CSV under the first names there are; without names no header.
+/// CSV with these column names; no header if there are no names.
 pub fn csv(names: &[&str], rows: &[Vec<f64>]) -> String {
     let header = if names.is_empty() { String::new() } else { names.join(",") + "\n" };
     header + &rows.iter().map(|row| line(row)).collect::<String>()
@@ -168,11 +168,11 @@ pub fn numbers(text: &str) -> Vec<Vec<f64>> {
     text.lines().skip(1).map(|line| line.split(',').map(|field| field.parse().unwrap()).collect()).collect()
 }
 
-/// The largest difference between two tables of one shape.
+/// The largest difference between two tables of the same shape.
 pub fn distance(left: &[Vec<f64>], right: &[Vec<f64>]) -> f64 {
     let shape = |rows: &[Vec<f64>]| rows.iter().map(Vec::len).collect::<Vec<_>>();
     assert_eq!(shape(left), shape(right));
     let pairs = left.iter().flatten().zip(right.iter().flatten());
-    // Not `max`: it would lose a NaN.
+    // Not `max`, which would ignore a NaN.
     pairs.map(|(a, b)| (a - b).abs()).fold(0.0, |most, v| if v <= most { most } else { v })
 }

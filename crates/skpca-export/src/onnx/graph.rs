@@ -1,27 +1,27 @@
-//! A graph while it grows: operations by name, constants where they are needed.
+//! A builder of ONNX graphs.
 
 use crate::formula::Matrix;
 use crate::proto::{Attribute, Dimension, Extent, Graph, Node, Shape, Tensor, TensorType, Type, Value};
 
-/// Numbers of ONNX types.
+/// ONNX element types.
 pub(super) const FLOAT: i32 = 1;
 const INT64: i32 = 7;
 pub(super) const STRING: i32 = 8;
 pub(super) const BOOL: i32 = 9;
 pub(super) const DOUBLE: i32 = 11;
-/// Kinds of attributes.
+/// ONNX attribute types.
 const ATTRIBUTE_INT: i32 = 2;
 const ATTRIBUTE_GRAPH: i32 = 5;
 const ATTRIBUTE_INTS: i32 = 7;
 
-/// How many rows there are is for the caller to say.
+/// Name of the first dimension, whose length the caller chooses.
 const ROWS: &str = "rows";
 
 pub(super) struct Builder {
     pub graph: Graph,
-    /// FLOAT or DOUBLE: what constants are.
+    /// The type of constants, FLOAT or DOUBLE.
     pub number: i32,
-    /// How the names of results begin: those of a graph within a graph must be others.
+    /// Prefix of the names of results, which must be unique across nested graphs.
     prefix: &'static str,
 }
 
@@ -37,7 +37,7 @@ pub(super) fn body(name: &str, graph: Graph) -> Attribute {
     Attribute { name: name.into(), g: Some(graph), kind: ATTRIBUTE_GRAPH, ..Attribute::default() }
 }
 
-/// A tensor that comes in or goes out; without columns a vector.
+/// An input or output of the graph; a vector if there are no columns.
 pub(super) fn value(name: &str, number: i32, columns: Option<usize>, about: &str) -> Value {
     let extent = |extent| Dimension { extent: Some(extent) };
     let rows = extent(Extent::Name(ROWS.into()));
@@ -46,7 +46,7 @@ pub(super) fn value(name: &str, number: i32, columns: Option<usize>, about: &str
     Value { name: name.into(), r#type: Some(Type { tensor_type: Some(tensor) }), doc_string: about.into() }
 }
 
-/// A tensor between graphs: some rows, and then as many columns.
+/// An input or output of a nested graph, optionally with rows and with columns.
 pub(super) fn inner(name: &str, number: i32, rows: bool, columns: Option<usize>) -> Value {
     let any = rows.then(Dimension::default);
     let columns = columns.map(|columns| Dimension { extent: Some(Extent::Value(columns as i64)) });
@@ -59,12 +59,12 @@ impl Builder {
         Builder { graph: Graph { name: "skpca".into(), ..Graph::default() }, number, prefix: "" }
     }
 
-    /// A graph that another one runs for each column.
+    /// A nested graph, run once per column.
     pub fn of_column(number: i32) -> Builder {
         Builder { graph: Graph { name: "column".into(), ..Graph::default() }, number, prefix: "c" }
     }
 
-    /// Adds an operation; its result has the name that is returned.
+    /// Adds an operation and returns the name of its result.
     pub fn op(&mut self, op: &str, inputs: &[&str]) -> String {
         self.op_with(op, inputs, Vec::new())
     }
@@ -75,7 +75,7 @@ impl Builder {
         name
     }
 
-    /// A table's first and last columns.
+    /// Splits a table into its first and last columns.
     pub fn split(&mut self, input: &str, columns: [usize; 2]) -> [String; 2] {
         let sizes = self.integers(&format!("first_{}", columns[0]), &[2], &columns.map(|columns| columns as i64));
         let name = self.op_with("Split", &[input, &sizes], vec![int("axis", 1)]);
@@ -84,13 +84,13 @@ impl Builder {
         [name, rest]
     }
 
-    /// Gives a result another name.
+    /// Renames a result.
     pub fn rename(&mut self, from: &str, to: &str) {
         let names = self.graph.node.iter_mut().flat_map(|node| node.input.iter_mut().chain(&mut node.output));
         names.filter(|name| *name == from).for_each(|name| *name = to.into());
     }
 
-    /// Adds an operation whose result has this name.
+    /// Adds an operation with the given name for its result.
     pub fn named(&mut self, op: &str, inputs: &[&str], attributes: Vec<Attribute>, name: &str) {
         self.graph.node.push(Node {
             input: inputs.iter().map(|input| input.to_string()).collect(),
@@ -104,7 +104,7 @@ impl Builder {
         self.op_with("Cast", &[input], vec![int("to", to.into())])
     }
 
-    /// Rows of constants.
+    /// A constant matrix.
     pub fn matrix(&mut self, name: &str, matrix: &Matrix) -> String {
         self.constant(name, &[matrix.n(), matrix.columns], &matrix.values)
     }
@@ -113,7 +113,7 @@ impl Builder {
         self.constant(name, &[values.len()], values)
     }
 
-    /// Constants that rows are multiplied by. Not a vector: with that onnxruntime is twenty times slower.
+    /// A constant column to multiply rows by. Not a vector, with which onnxruntime is twenty times slower.
     pub fn column(&mut self, name: &str, values: &[f64]) -> String {
         self.constant(name, &[values.len(), 1], values)
     }
@@ -147,7 +147,7 @@ impl Builder {
         self.initializer(name, &[flags.len()], BOOL, flags.iter().map(|flag| u8::from(*flag)).collect())
     }
 
-    /// Constants of one name are the same.
+    /// Adds a constant unless one of this name, which must be the same, exists.
     fn initializer(&mut self, name: &str, dims: &[usize], data_type: i32, raw_data: Vec<u8>) -> String {
         if !self.graph.initializer.iter().any(|tensor| tensor.name == name) {
             let dims = dims.iter().map(|dim| *dim as i64).collect();
@@ -156,18 +156,18 @@ impl Builder {
         name.into()
     }
 
-    /// The axis of columns, as operators want to be told.
+    /// The axis of columns, as an input of operators.
     pub fn last_axis(&mut self) -> String {
         self.integers("last_axis", &[1], &[1])
     }
 
-    /// Sums of the rows, a column.
+    /// The sum of each row, as a column.
     pub fn row_sums(&mut self, input: &str) -> String {
         let axis = self.last_axis();
         self.op_with("ReduceSum", &[input, &axis], vec![int("keepdims", 1)])
     }
 
-    /// `‖row‖²`, a column
+    /// `‖row‖²`, as a column.
     pub fn squares(&mut self, input: &str) -> String {
         let squares = self.op("Mul", &[input, input]);
         self.row_sums(&squares)

@@ -6,8 +6,8 @@
 //!                                                                                                         └─ > threshold ──► alarm
 //! ```
 //!
-//! Runtimes write every intermediate result to memory, and multiply by a vector row by row: hence few operators on
-//! rows × points, and what is one number per row is a column until it goes out.
+//! Runtimes write every intermediate result to memory, and multiply by a vector row by row. The graph therefore has few
+//! operators on rows × points, and keeps one number per row as a column until the output.
 
 mod graph;
 
@@ -22,9 +22,9 @@ use crate::{Error, proto};
 
 use graph::{BOOL, Builder, DOUBLE, FLOAT, STRING, body, inner, int, ints, value};
 
-/// The set of operators, and the version of the format. Every runtime of the last five years has these; texts are
-/// compared since 2023.
+/// Operator set and format version, which every runtime of the last five years supports.
 const VERSIONS: (i64, i64) = (13, 7);
+/// The same for models with categories: texts can be compared since 2023.
 const VERSIONS_WITH_TEXTS: (i64, i64) = (19, 9);
 
 const ABOUT: &str = "Sparse kernel PCA";
@@ -56,30 +56,30 @@ fn entry(key: &str, value: String) -> proto::Entry {
     proto::Entry { key: key.into(), value }
 }
 
-/// A few rows with the answers of this program, for whoever wants to check a runtime.
+/// A few rows with the results of this program, for checking a runtime.
 fn examples(formula: &Formula, arithmetic: Arithmetic) -> String {
     let (rows, answers): (Vec<_>, Vec<_>) = formula.examples(arithmetic).into_iter().unzip();
     let features: Vec<_> = answers.iter().map(|answer| answer.features.clone()).collect();
     let scores: Vec<f64> = answers.iter().map(|answer| answer.score).collect();
-    // The shortest text of a number: half as long where it has 32 bits.
+    // The shortest text of a number, which is about half as long in 32 bits.
     let short = |v: f64| {
         if arithmetic.external_double() { v } else { (v as f32).to_string().parse().unwrap_or(v) }
     };
     let numbers = |values: Vec<f64>| json!(values.into_iter().map(short).collect::<Vec<f64>>());
     let table = |rows: Vec<Vec<f64>>| rows.into_iter().map(numbers).collect::<Vec<_>>();
-    let mut told = json!({ "features": table(features), "score": numbers(scores) });
+    let mut examples = json!({ "features": table(features), "score": numbers(scores) });
     match &formula.intake {
-        None => told["X"] = json!(table(rows)),
+        None => examples["X"] = json!(table(rows)),
         Some(intake) => {
             let cells: Vec<_> = rows.iter().map(|row| cells(intake, row)).collect();
-            told["X"] = json!(table(cells.iter().map(|(numbers, _)| numbers.clone()).collect()));
-            told["C"] = json!(cells.into_iter().map(|(_, texts)| texts).collect::<Vec<_>>());
+            examples["X"] = json!(table(cells.iter().map(|(numbers, _)| numbers.clone()).collect()));
+            examples["C"] = json!(cells.into_iter().map(|(_, texts)| texts).collect::<Vec<_>>());
         }
     }
-    told.to_string()
+    examples.to_string()
 }
 
-/// The numbers and texts of a table that these columns were made of.
+/// The numbers and texts of a table from which these columns were made.
 fn cells<'a>(intake: &'a Intake, row: &[f64]) -> (Vec<f64>, Vec<&'a str>) {
     let (mut numbers, mut texts) = (Vec::new(), Vec::new());
     let mut at = 0;
@@ -102,11 +102,11 @@ struct Writer<'a> {
     graph: Builder,
 }
 
-/// The values of a kernel: their names in the graph.
+/// The names of kernel values in the graph.
 struct Known {
-    /// n × m, or n × d for the linear kernel
+    /// n × m, or n × d for the linear kernel.
     values: String,
-    /// k(x, x): a column, or one number for all rows
+    /// k(x, x): a column, or one number for all rows.
     own: String,
 }
 
@@ -129,7 +129,7 @@ impl Writer<'_> {
         let distance = self.graph.op("Sub", &[&length, &squared]);
         let distance = self.clipped(&distance);
         let score = self.with_far(&distance, &u);
-        // Not IsNaN, of which tract does not know that it answers yes or no.
+        // Not IsNaN, whose result tract does not know to be Boolean.
         let number = self.graph.op("Equal", &[&score, &score]);
         let p_value = self.p_value(&score, &number);
         let threshold = self.graph.scalar("threshold", self.formula.threshold);
@@ -143,21 +143,21 @@ impl Writer<'_> {
             let t2 = self.graph.op("MatMul", &[&squares, &precisions]);
             self.column(&t2, "t2", "Hotelling's T²: squared features over their variances");
         }
-        self.column(&p_value, "p_value", "share of the training rows with a score as high");
+        self.column(&p_value, "p_value", "share of the training rows that score at least as high");
         let axis = self.graph.last_axis();
         self.graph.named("Squeeze", &[&alarm, &axis], Vec::new(), "alarm");
-        let about = "whether the score is above the threshold, or no number";
+        let about = "whether the score is above the threshold, or NaN";
         self.graph.graph.output.push(value("alarm", BOOL, None, about));
         self.log_likelihood(&known, &length);
         self.graph.graph
     }
 
-    /// The type of what comes in and goes out.
+    /// The type of inputs and outputs.
     fn external(&self) -> i32 {
         if self.arithmetic.external_double() { DOUBLE } else { FLOAT }
     }
 
-    /// A result with a column for each component.
+    /// Adds an output with a column for each component.
     fn table(&mut self, from: &str, name: &str, about: &str) {
         let external = self.external();
         if external == self.graph.number {
@@ -168,7 +168,7 @@ impl Writer<'_> {
         self.graph.graph.output.push(value(name, external, Some(self.formula.q()), about));
     }
 
-    /// A column as a vector.
+    /// Adds an output, turning a column into a vector.
     fn column(&mut self, from: &str, name: &str, about: &str) {
         let external = self.external();
         let axis = self.graph.last_axis();
@@ -181,15 +181,15 @@ impl Writer<'_> {
         self.graph.graph.output.push(value(name, external, None, about));
     }
 
-    /// The columns of numbers, as they come in.
+    /// Adds the input of numeric columns.
     fn numbers(&mut self, names: &[String]) -> String {
         let about = format!("rows × columns: {}", names.join(", "));
         self.graph.graph.input.push(value("X", self.external(), Some(names.len()), &about));
         if self.external() == self.graph.number { "X".into() } else { self.graph.cast("X", self.graph.number) }
     }
 
-    /// The columns that an intake makes of numbers, NaN where a cell is empty, and of categories, texts without blanks
-    /// around them. What it refuses becomes NaN, which raises the alarm.
+    /// The columns that an intake makes from numbers (NaN for an empty cell) and from categories (trimmed texts). Cells
+    /// that it rejects become NaN, which raises the alarm.
     fn encoded(&mut self, intake: &Intake) -> String {
         let (mut names, mut fills, mut columns) = (Vec::new(), Vec::new(), Vec::new());
         for input in &intake.inputs {
@@ -225,7 +225,7 @@ impl Writer<'_> {
         self.graph.op_with("Gather", &[&joined, &order], vec![int("axis", 1)])
     }
 
-    /// The columns of the category number k.
+    /// The columns of category k.
     fn category(&mut self, k: usize, values: &[String], fill: Option<usize>, unknown: Unknown) -> String {
         let place = self.graph.integers(&format!("category_{k}"), &[1], &[k as i64]);
         let cell = self.graph.op_with("Gather", &["C", &place], vec![int("axis", 1)]);
@@ -311,7 +311,7 @@ impl Writer<'_> {
         }
     }
 
-    /// `exp([u, ‖u‖², 1] [2γ z, −γ, −γ ‖z‖²]ᵀ)`: one product for the whole distance.
+    /// `exp([u, ‖u‖², 1] [2γ z, −γ, −γ ‖z‖²]ᵀ)`: the distances as one matrix product.
     fn gaussian(&mut self, name: &str, gamma: f64, points: &Matrix, u: &str) -> String {
         let own: Vec<f64> = points.rows().map(|z| -gamma * z.iter().map(|v| v * v).sum::<f64>()).collect();
         let weights = Matrix::from_fn(points.columns + 2, points.n(), |k, i| match k.checked_sub(points.columns) {
@@ -334,7 +334,7 @@ impl Writer<'_> {
         self.graph.op_with("Concat", &[u, &padded], vec![int("axis", 1)])
     }
 
-    /// `Σ_k |u_k − z_k|`, a column after the other: nothing is rows × points × columns.
+    /// `Σ_k |u_k − z_k|`, column by column, so that no tensor has rows × points × columns elements.
     fn manhattan(&mut self, points: &Matrix, u: &str) -> String {
         let number = self.graph.number;
         let mut each = Builder::of_column(number);
@@ -362,7 +362,7 @@ impl Writer<'_> {
     fn dot(&mut self, u: &str) -> Known {
         let formula = self.formula;
         let Values::Dot { gamma, points, constants, own, own_constant, outer } = &formula.values else {
-            unreachable!("asked for this kernel only")
+            unreachable!("called for dot-product kernels only")
         };
         // The last column is k(x, x).
         let (d, m) = (points.columns, points.n());
@@ -382,7 +382,7 @@ impl Writer<'_> {
         Known { values, own }
     }
 
-    /// Powers by squaring, as multiplication is exact to half an ulp and `Pow` need not be.
+    /// Computes powers by squaring, since multiplication is accurate to half an ulp and `Pow` need not be.
     fn outer(&mut self, outer: Outer, inner: &str) -> String {
         match outer {
             Outer::Identity => inner.into(),
@@ -407,7 +407,7 @@ impl Writer<'_> {
         }
     }
 
-    /// A row of zeros is orthogonal to everything.
+    /// The cosine; that of a zero row is 0.
     fn cosine(&mut self, points: &Matrix, u: &str) -> Known {
         let squares = self.graph.squares(u);
         let (zero, one) = (self.graph.scalar("zero", 0.0), self.graph.scalar("one", 1.0));
@@ -422,7 +422,7 @@ impl Writer<'_> {
         Known { values, own }
     }
 
-    /// `f(x)`, a column
+    /// `f(x)`, as a column.
     fn stretch(&mut self, u: &str, stretch: &Stretch) -> String {
         let vectors = Matrix { columns: stretch.vectors.d(), values: stretch.vectors.values().to_vec() };
         let bumps = self.gaussian("stretch", stretch.delta, &vectors, u);
@@ -438,13 +438,13 @@ impl Writer<'_> {
         if bias.iter().all(|v| *v == 0.0) {
             return self.graph.op("MatMul", &[v, &weights]);
         }
-        // Not Gemm, whose third input tract takes for 32 bits; onnxruntime makes one of both.
+        // Not Gemm, whose third input tract assumes to have 32 bits; onnxruntime fuses the two operators into one.
         let product = self.graph.op("MatMul", &[v, &weights]);
         let bias = self.graph.vector(&format!("{name}_bias"), bias);
         self.graph.op("Add", &[&product, &bias])
     }
 
-    /// Features, and `own − 2 βᵀv − mean_norm`: all weights of the values in one product.
+    /// The features and `own − 2 βᵀv − mean_norm`, with all weights of the values in one product.
     fn features(&mut self, known: &Known) -> (String, String) {
         let Formula { features: Linear { weights, bias }, beta, mean_norm, .. } = self.formula;
         let mut length = known.own.clone();
@@ -466,7 +466,7 @@ impl Writer<'_> {
         (features, self.graph.op("Sub", &[&length, &mean]))
     }
 
-    /// `Σ_k w_k (Eᵀ features)_k²`, a column; squares are those of the features.
+    /// `Σ_k w_k (Eᵀ features)_k²`, as a column; `squares` are those of the features.
     fn along(&mut self, features: &str, squares: &str) -> String {
         match (&self.formula.frame, &self.formula.weights) {
             (Some(frame), _) => {
@@ -482,7 +482,7 @@ impl Writer<'_> {
         }
     }
 
-    /// The score and what it adds far from the points.
+    /// Adds the far term to the score.
     fn with_far(&mut self, score: &str, u: &str) -> String {
         let Some(far) = &self.formula.far else { return score.into() };
         let mut from = u.to_string();
@@ -496,17 +496,17 @@ impl Writer<'_> {
         self.graph.op("Add", &[score, &more])
     }
 
-    /// Zero where it is negative, and no number where it is none.
+    /// Replaces negative numbers by zero and keeps NaN.
     fn clipped(&mut self, score: &str) -> String {
         let zero = self.graph.scalar("zero", 0.0);
         let negative = self.graph.op("Less", &[score, &zero]);
         self.graph.op("Where", &[&negative, &zero, score])
     }
 
-    /// How many of the scores that are kept lie below, by bisection; then the p-value from a table.
+    /// The p-value from a table, indexed by the number of exported scores below, which bisection finds.
     fn p_value(&mut self, score: &str, number: &str) -> String {
         let formula = self.formula;
-        // A number in front, so that the score number `below + step`, from 1, is at that place.
+        // One more number in front, so that score number `below + step`, counted from 1, has that index.
         let scores: Vec<f64> = formula.scores.first().into_iter().chain(&formula.scores).copied().collect();
         let scores = self.graph.vector("scores", &scores);
         let p_values = self.graph.vector("p_values", &formula.p_values);
@@ -523,7 +523,7 @@ impl Writer<'_> {
         self.graph.op("Where", &[number, &p_value, score])
     }
 
-    /// The p-value, above the highest training score that of the tail if it is lower.
+    /// The p-value; above the highest training score, that of the tail if it is lower.
     fn with_tail(&mut self, score: &str, p_value: &str) -> String {
         let (Some(tail), Some(highest)) = (self.formula.tail, self.formula.scores.last()) else {
             return p_value.into();
@@ -534,7 +534,7 @@ impl Writer<'_> {
         let excess = self.graph.op("Sub", &[score, &start]);
         let excess = self.graph.op("Div", &[&excess, &scale]);
         let base = self.graph.op("Add", &[&excess, &one]);
-        // Of scores in the table the base may be negative; their power is not looked at.
+        // For scores in the table the base may be negative; the power is not used there.
         let highest = self.graph.scalar("highest_score", *highest);
         let beyond = self.graph.op("Greater", &[score, &highest]);
         let base = self.graph.op("Where", &[&beyond, &base, &one]);
@@ -561,7 +561,7 @@ impl Writer<'_> {
     }
 }
 
-/// Where the columns of an intake are in a table of its numbers, then its categories.
+/// The positions of an intake's columns in a table with its numbers first, then its categories.
 fn order(intake: &Intake) -> Vec<i64> {
     let is_number = |input: &Input| matches!(input.kind, Kind::Number { .. });
     let numbers = intake.inputs.iter().filter(|input| is_number(input)).count();
@@ -575,7 +575,7 @@ fn order(intake: &Intake) -> Vec<i64> {
     intake.inputs.iter().flat_map(place).collect()
 }
 
-/// How far a search among so many scores looks ahead, step by step.
+/// The step lengths of a bisection among `count` scores.
 fn bisection(count: usize) -> Vec<usize> {
     let (mut left, mut steps) = (count, Vec::new());
     while left > 1 {

@@ -1,7 +1,7 @@
-"""Rows that do not lie in memory: blocks of them, one after the other, and arrays in files.
+"""Rows that are not in memory: streams of blocks, and arrays in files.
 
-What `fit` takes of this kind is written once to a file without a name, in 32 bits where those say everything, and read
-in passes; an array in a file is read where it is.
+Blocks are written once to an unnamed temporary file, in 32 bits where those are exact, and read in passes; an array in
+a file is read in place.
 """
 
 import os
@@ -11,12 +11,12 @@ import numpy as np
 
 from . import _core
 
-# Rows that are kept in memory of a stream, for what needs some and not all.
+# Number of rows of a stream that are sampled into memory, for steps that do not need all of them.
 KEPT = 20_000
 
 
 def stream(X):
-    """A stream of the core and the names of its columns, or nothing where X is a table like any other."""
+    """Returns a stream for the core and its column names, or None if X is an ordinary table."""
     if isinstance(X, np.memmap):
         return in_place(X)
     blocks = iterator(X)
@@ -24,7 +24,7 @@ def stream(X):
 
 
 def iterator(X):
-    """The blocks of X, if it has any: a list is a list of rows."""
+    """Returns an iterator over the blocks of X, or None if X has none (a list is a list of rows)."""
     if hasattr(X, "to_batches") and hasattr(X, "schema") and not hasattr(X, "column_names"):  # pyarrow.dataset.Dataset
         return iter(X.to_batches())
     if hasattr(X, "read_next_batch"):  # pyarrow.RecordBatchReader
@@ -41,7 +41,7 @@ def iterator(X):
 
 
 def spooled(blocks):
-    """Writes blocks to a file that nobody else sees."""
+    """Writes blocks to a private temporary file."""
     spool = names = columns = None
     for block in blocks:
         found, values = numbers(block)
@@ -64,7 +64,7 @@ def spooled(blocks):
 
 
 def numbers(block):
-    """The names of a block's columns, if it has any, and its values."""
+    """Returns the column names of a block, if it has any, and its values."""
     if hasattr(block, "schema") and hasattr(block, "to_pydict"):  # a batch or table of pyarrow
         columns = [np.asarray(column.to_numpy(zero_copy_only=False), dtype=np.float64) for column in block.columns]
         names, values = list(block.schema.names), np.column_stack(columns) if columns else np.empty((block.num_rows, 0))
@@ -79,7 +79,7 @@ def numbers(block):
 
 
 def in_place(X):
-    """An array in a file that would not fit in memory twice, if its rows lie there as the core reads them."""
+    """Returns a stream over a memory-mapped array that does not fit in memory twice and that the core can read."""
     plain = X.ndim == 2 and X.flags.c_contiguous and X.dtype in (np.dtype("<f4"), np.dtype("<f8"))
     if not plain or X.filename is None or not X.size or _core.fits_memory(*X.shape):
         return None

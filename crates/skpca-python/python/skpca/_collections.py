@@ -1,22 +1,22 @@
-"""Dask collections as rows: fitted estimators answer for each partition, when it is computed."""
+"""Dask collections as rows: methods of fitted estimators are applied lazily to each partition."""
 
 from functools import wraps
 
 
 def is_collection(X):
-    """Whether X is Dask's; those who have none do not need Dask."""
+    """Whether X is a Dask collection; works without Dask installed."""
     return type(X).__module__.partition(".")[0].startswith("dask") and hasattr(X, "__dask_graph__")
 
 
 def over_partitions(method):
-    """A method of an estimator that looks at rows. Of a Dask collection it is lazy, and keeps chunks and divisions."""
+    """Makes an estimator's method of rows lazy on Dask collections, where it keeps chunks and divisions."""
 
     @wraps(method)
     def call(self, X, *rest, **options):
         if not is_collection(X):
             return method(self, X, *rest, **options)
         if getattr(self, "lags", 0):
-            raise TypeError(f"lags = {self.lags}: a partition does not know the rows before it; give X.compute()")
+            raise TypeError(f"lags = {self.lags}: the rows before a partition are not known; give X.compute()")
         from .dask import lazily
 
         return lazily(method, self, X)
@@ -24,7 +24,7 @@ def over_partitions(method):
     return call
 
 
-def refuse(X, instead):
-    """A collection is never computed unasked; `instead` says what to do with it."""
+def reject_collection(X, instead):
+    """Rejects Dask collections, which are never computed implicitly; `instead` says what to do."""
     if is_collection(X):
-        raise TypeError(f"X is a Dask collection: {instead}; or give X.compute(), where it fits in memory")
+        raise TypeError(f"X is a Dask collection: {instead}; or give X.compute(), if it fits in memory")

@@ -1,10 +1,10 @@
-"""Where an estimator is documented: the link in scikit-learn's HTML representation."""
+"""The documentation link in scikit-learn's HTML representation of an estimator."""
 
 from importlib import metadata
 
 
 def site():
-    """The site's address, as the package declares it ("Documentation" in `project.urls`), or nothing."""
+    """Returns the URL that the package declares ("Documentation" in `project.urls`), or an empty string."""
     urls = dict(url.split(", ", 1) for url in metadata.metadata("skpca").get_all("Project-URL") or [])
     return urls.get("Documentation", "").rstrip("/")
 

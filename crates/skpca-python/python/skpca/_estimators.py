@@ -1,4 +1,4 @@
-"""`SparseKernelPCA`: kernel PCA that keeps a handful of points."""
+"""`SparseKernelPCA`: kernel PCA with a handful of support points."""
 
 from dataclasses import dataclass, field
 
@@ -10,8 +10,8 @@ from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_array, check_is_fitted
 
 from . import _preimage
-from ._collections import over_partitions, refuse
-from ._kernel_model import double, has_density, is_sparse, refuse_masked
+from ._collections import over_partitions, reject_collection
+from ._kernel_model import double, has_density, is_sparse, reject_masked
 from ._online import OnlineModel
 from ._parameters import about, among, documented, is_number, is_one_of
 from ._registry import KERNELS, listed, those
@@ -23,11 +23,11 @@ INVERSES = ("fixed-point", "ridge", "kernel-ridge")
 @documented
 @dataclass(eq=False, repr=False, kw_only=True)
 class SparseKernelPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, OnlineModel):
-    """Kernel PCA whose components are sums over a handful of points.
+    """Kernel PCA whose components are linear combinations of a handful of points in feature space.
 
-    Kernel PCA keeps every training row. This keeps `n_support` points, or as few as reach a `fidelity`: the share of
-    what exact kernel PCA captures. Columns are not scaled by default: if their units differ, set `scaling` or put a
-    `StandardScaler` in front.
+    Kernel PCA keeps every training row. This estimator keeps `n_support` points, or the fewest that reach a `fidelity`:
+    the share of the variance captured by exact kernel PCA. Columns are not scaled by default: if their units differ,
+    set `scaling` or put a `StandardScaler` in front.
 
     Parameters
     ----------
@@ -36,44 +36,44 @@ class SparseKernelPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, OnlineM
     Attributes
     ----------
     support_ : ndarray of shape (n_support,) or None
-        Indices of the training rows that are kept; None where the points are synthetic.
+        Indices of the training rows that are kept; None if the points are synthetic.
     support_vectors_ : ndarray of shape (n_support, n_features)
         The points that are kept.
     coefficients_ : ndarray of shape (n_support, n_components)
-        Components as sums over these points in feature space.
+        Coefficients of the components over these points.
     explained_variance_ : ndarray of shape (n_components,)
         Variance along each component.
     explained_variance_ratio_ : ndarray of shape (n_components,)
-        The same, as shares of the total variance in feature space.
+        Variance along each component, as a share of the total variance in feature space.
     captured_variance_ratio_ : float
-        Share of the total variance that all components capture; the sum of the above where they are uncorrelated.
+        Share of the total variance that all components capture; the sum of the above if they are uncorrelated.
     eigenvalues_ : ndarray of shape (n_components,)
         Variances times the number of rows, as in KernelPCA.
     fidelity_ : float
-        Share of what exact kernel PCA captures.
+        Captured variance as a share of what exact kernel PCA captures.
     gamma_ : float or None
         The kernel's coefficient that was used.
     report_ : dict
-        How the fit went: objective, gap, rounds, converged, notes.
+        Diagnostics of the fit: objective, gap, rounds, converged, notes.
     n_components_ : int
         Number of components.
     n_iter_ : int
-        Iterations of the method; 1 where it does not iterate.
+        Number of iterations; 1 if the method does not iterate.
     n_samples_seen_ : int
-        Rows that `fit` and `partial_fit` saw.
+        Number of rows seen by `fit` and `partial_fit`.
     n_features_in_ : int
         Number of features seen in `fit`.
     feature_names_in_ : ndarray of shape (`n_features_in_`,)
-        Their names, where all are strings.
+        Names of the features, if all are strings.
 
     See Also
     --------
-    KernelNovelty : The same model as a detector of outliers.
+    KernelNovelty : The same model as a novelty detector.
     sklearn.decomposition.KernelPCA : Keeps every row.
 
     References
     ----------
-    Kernel PCA itself, and papers on its sparse forms; the description of each method names its own.
+    Kernel PCA, and papers on its sparse forms; the description of each method cites its own.
 
     .. [1] B. Schölkopf, A. Smola and K.-R. Müller, "Nonlinear component analysis as a kernel eigenvalue problem",
        Neural Computation 10 (1998), 1299-1319. doi:10.1162/089976698300017467
@@ -105,8 +105,8 @@ class SparseKernelPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, OnlineM
     inverse: str | None = field(
         default=None,
         metadata=about(
-            'How `inverse_transform` finds rows: "fixed-point", the iteration of Mika et al. (1998), for the kernel'
-            f" {listed(those(KERNELS, 'gaussian'))} alone and its default;"
+            'How `inverse_transform` finds rows: "fixed-point", the iteration of Mika et al. (1998), only for'
+            f" {listed(those(KERNELS, 'gaussian'))} and its default;"
             ' "ridge", a ridge regression of the training rows on their features, the default of the other kernels; or'
             ' "kernel-ridge", a kernel ridge regression over the features of the support, which removes noise best.',
             is_one_of(INVERSES),
@@ -116,7 +116,7 @@ class SparseKernelPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, OnlineM
     alpha: float = field(
         default=1.0,
         metadata=about(
-            "Ridge of these regressions.",
+            "Ridge penalty of these regressions.",
             lambda value: is_number(value) and value >= 0,
             "a float in the range [0.0, inf)",
         ),
@@ -127,16 +127,16 @@ class SparseKernelPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, OnlineM
 
         Parameters
         ----------
-        X : {array-like, sparse matrix} of shape (n_samples, n_features), or what yields blocks of rows
-            Training rows. Sparse ones whose dense copy would take more than 100 MB stay sparse: the points are then
-            chosen on a sample of them, and the kernel must be one of inner products and norms. Rows that do not fit in
-            memory may come a block at a time: from a generator or a function that returns one, a
-            ``pyarrow.dataset.Dataset`` or ``RecordBatchReader``, or a polars ``LazyFrame``; they are kept in a
-            temporary file and read in passes. A large ``np.memmap`` is read where it is.
+        X : {array-like, sparse matrix} of shape (n_samples, n_features), or an iterable of blocks of rows
+            Training rows. Sparse rows whose dense copy would take more than 100 MB stay sparse: the points are then
+            chosen on a sample, and the kernel must be a function of inner products and norms. Rows that do not fit in
+            memory may be given as blocks: by a generator or a function that returns one, a
+            ``pyarrow.dataset.Dataset`` or ``RecordBatchReader``, or a polars ``LazyFrame``; they are written to a
+            temporary file and read in passes. A large ``np.memmap`` is read in place.
         y : array-like of shape (n_samples,), default=None
-            Classes, of any type; used only by methods and kernels that need labels.
+            Class labels, of any type; used only by methods and kernels that need labels.
         sample_weight : array-like of shape (n_samples,), default=None
-            Weight of each row, 1 by default: a row of weight 3 counts as three equal rows, one of weight 0 not at all.
+            Weight of each row, 1 by default: a row of weight 3 counts as three equal rows, one of weight 0 is ignored.
             Methods that cannot use weights raise an error.
 
         Returns
@@ -149,7 +149,7 @@ class SparseKernelPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, OnlineM
 
     @on_threads
     def _fit_inverse(self, X, weights):
-        """What `inverse_transform` needs of the training rows."""
+        """Fits what `inverse_transform` needs from the training rows."""
         inverse = self.inverse or ("fixed-point" if _preimage.applies(self._model) else "ridge")
         if inverse == "fixed-point" and not _preimage.applies(self._model):
             raise ValueError(f"inverse = 'fixed-point': only {listed(those(KERNELS, 'gaussian'))} has one")
@@ -166,7 +166,7 @@ class SparseKernelPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, OnlineM
     @over_partitions
     @on_threads
     def transform(self, X):
-        """Features of rows, at `n_support` kernel values each.
+        """Project rows onto the components, at `n_support` kernel values per row.
 
         Parameters
         ----------
@@ -183,9 +183,9 @@ class SparseKernelPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, OnlineM
 
     @on_threads
     def inverse_transform(self, X):
-        """Rows whose features are near the given ones.
+        """Find rows whose features are close to the given features.
 
-        Found by a fixed-point iteration over the support or by a regression, depending on the parameter `inverse`.
+        Uses a fixed-point iteration over the support or a regression, depending on the parameter `inverse`.
 
         Parameters
         ----------
@@ -198,8 +198,8 @@ class SparseKernelPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, OnlineM
             Rows.
         """
         check_is_fitted(self)
-        refuse(X, "features are inverted as arrays only")
-        refuse_masked(X=X)
+        reject_collection(X, "inverse_transform takes arrays only")
+        reject_masked(X=X)
         X = check_array(X, dtype=[np.float64, np.float32])
         if X.shape[1] != self.n_components_:
             raise ValueError(f"X has {X.shape[1]} columns, expected one for each of {self.n_components_} components")
@@ -216,7 +216,7 @@ class SparseKernelPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, OnlineM
 
     @on_threads
     def score(self, X, y=None):
-        """Share of the variance of X in feature space that the components capture.
+        """Return the share of the variance of X in feature space that the components capture.
 
         Parameters
         ----------
@@ -228,7 +228,7 @@ class SparseKernelPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, OnlineM
         Returns
         -------
         score : float
-            From 0 to 1; on the training rows it is `captured_variance_ratio_`.
+            Between 0 and 1; equal to `captured_variance_ratio_` on the training rows.
         """
         X = self._queries(X)
         X = X.astype(np.float64, copy=False) if is_sparse(X) else double(X)
@@ -237,7 +237,7 @@ class SparseKernelPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, OnlineM
 
     @available_if(has_density)
     def score_samples(self, X):
-        """Log-likelihood of rows, as `sklearn.decomposition.PCA` has it: `log_likelihood` under another name.
+        """Log-likelihood of rows: an alias of `log_likelihood`, named as in `sklearn.decomposition.PCA`.
 
         Parameters
         ----------

@@ -1,10 +1,10 @@
-"""Kernels that the core does not know: a function of two rows or of two tables, or a matrix of kernel values.
+"""User-defined kernels: a function of two rows or of two tables, or a precomputed matrix of kernel values.
 
-    K = F Fᵀ: the core fits its model to the rows of F under the linear kernel, and chooses among the samples.
-    New rows need their kernel values with these samples, nothing of F.
+    K = F Fᵀ: the core fits its model to the rows of F under the linear kernel, and chooses points among the samples.
+    New rows need only their kernel values with the chosen samples, not F.
 
-n × n, unlike everything else here. Methods that move points have nothing to move. Rows may be any objects that a
-function takes: strings, graphs.
+This stores an n × n matrix, unlike the rest of the package. Methods that move points cannot be used. Rows may be any
+objects that the function accepts, such as strings or graphs.
 """
 
 import json
@@ -15,7 +15,7 @@ from sklearn.utils.validation import _check_psd_eigenvalues
 
 from . import _core, _registry
 
-# The method in place of the default, which moves points.
+# The method used instead of the default, which moves points.
 AMONG_SAMPLES = "greedy"
 
 
@@ -24,7 +24,7 @@ def is_given(kernel):
 
 
 def as_objects(X):
-    """An array of the things in X, if they are no rows of numbers."""
+    """Returns an array of the objects in X, or None if X holds rows of numbers."""
     shape = getattr(X, "shape", None)
     if not hasattr(X, "__len__") or shape is not None and len(shape) != 1 or not len(X):
         return None
@@ -36,17 +36,17 @@ def as_objects(X):
 
 
 def is_numbers(row):
-    """Whether a row is numbers, or an array of whatever type: not a string, nor what numpy cannot read."""
+    """Whether a row holds numbers or is an array of any type; False for strings and anything numpy cannot read."""
     if isinstance(row, (str, bytes)):
         return False
     try:
         return isinstance(row, Number) or hasattr(row, "dtype") or np.ndim(np.asarray(row, dtype=float)) > 0
-    except Exception:  # noqa: BLE001  (whatever an object says that is asked to be an array)
+    except Exception:  # noqa: BLE001  (an arbitrary object may raise anything when converted to an array)
         return False
 
 
 def fit(X, kernel, scaling, names=None, words=None, **options):
-    """As `_core.fit`, for rows under a function, or for a matrix of kernel values."""
+    """Like `_core.fit`, for rows with a kernel function, or for a matrix of kernel values."""
     if scaling != "none":
         raise ValueError(f"scaling = {scaling!r}: must be None under a given kernel, which sees the rows as they are")
     values = X if isinstance(kernel, str) else matrix(kernel, X, X)
@@ -65,7 +65,7 @@ def fit(X, kernel, scaling, names=None, words=None, **options):
 
 
 def matrix(kernel, X, Z):
-    """K(X, Z) by a function of two tables, as scikit-learn's are, or of two rows."""
+    """Computes K(X, Z) by a function of two tables, as in scikit-learn, or of two rows."""
     if takes_tables(kernel, Z):
         values = np.asarray(kernel(X, Z), dtype=float)
     elif X is Z:
@@ -81,23 +81,23 @@ def matrix(kernel, X, Z):
 
 
 def takes_tables(kernel, X):
-    """Whether a function makes a matrix of one row and two."""
+    """Whether a function takes tables: for tables of one and two rows it returns a 1 × 2 matrix."""
     few = np.concatenate([X[:1], X[:1]])
     try:
         return np.shape(kernel(X[:1], few)) == (1, 2)
-    except Exception:  # noqa: BLE001  (whatever a function of two rows says to tables)
+    except Exception:  # noqa: BLE001  (a function of two rows may raise anything when given tables)
         return False
 
 
 def diagonal(kernel, X):
-    """k(x, x) of every row."""
+    """Computes k(x, x) for every row."""
     if takes_tables(kernel, X):
         return np.array([kernel(X[i : i + 1], X[i : i + 1])[0, 0] for i in range(len(X))], dtype=float)
     return np.array([kernel(x, x) for x in X], dtype=float)
 
 
 def factor(values):
-    """Rows f_i with f_i · f_j = k(x_i, x_j)."""
+    """Computes rows f_i with f_i · f_j = k(x_i, x_j)."""
     squares, vectors = np.linalg.eigh((values + values.T) / 2)
     squares = _check_psd_eigenvalues(squares)
     kept = squares > 0
@@ -105,12 +105,12 @@ def factor(values):
 
 
 def numbers(X):
-    """Rows of numbers in 64 bits; other things as they are."""
+    """Converts rows of numbers to float64; leaves other objects unchanged."""
     return X if X.dtype == object else X.astype(np.float64, copy=False)
 
 
 class Given:
-    """Does what the core's `Model` does, at kernel values that someone else computes."""
+    """The interface of the core's `Model`, with kernel values computed by the user."""
 
     def __init__(self, model, kernel, X, notes):
         self.model, self.kernel, self.width = model, kernel, X.shape[1] if X.ndim == 2 else 1
@@ -133,12 +133,12 @@ class Given:
         return np.maximum(lengths - 2 * self.values(X) @ beta + mu @ beta - np.square(along).sum(axis=1), 0)
 
     def values(self, X):
-        """Kernel values of rows with the support."""
+        """Computes the kernel values of rows with the support."""
         X = numbers(X)
         return X[:, self.parts["rows"]] if isinstance(self.kernel, str) else matrix(self.kernel, X, self.points)
 
     def far_outside(self, X):
-        """Rows under a kernel of someone else's have no range."""
+        """Always None: no range is known under a user-defined kernel."""
         return None
 
     def request(self):
@@ -159,7 +159,7 @@ class Given:
         raise ValueError("a given kernel has no log-likelihood")
 
     def contributions(self, X):
-        raise ValueError("a given kernel knows nothing of inputs")
+        raise ValueError("a given kernel has no contributions of inputs")
 
     def score_gradient(self, X):
         raise ValueError("a given kernel has no gradient")

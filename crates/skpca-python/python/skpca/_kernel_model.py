@@ -1,4 +1,4 @@
-"""What every estimator here shares: parameters, fitting, what is known after it, files and pickles."""
+"""The common base of the estimators: parameters, fitting, fitted attributes, files and pickles."""
 
 import json
 import warnings
@@ -12,21 +12,21 @@ from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import _check_sample_weight, check_is_fitted, validate_data
 
 from . import _blocks, _core, _given, _parameters, _request, _spec, _threads
-from ._collections import over_partitions, refuse
+from ._collections import over_partitions, reject_collection
 from ._documentation import Linked
 from ._registry import METHODS, listed, those
 from .exceptions import DenseCopyWarning, RangeWarning, ShortfallWarning
 
-# Notes of the core that say what a model lacks: "20 components asked for, 10 found: …".
+# Marks notes of the core about a shortfall: "20 components asked for, 10 found: …".
 SHORTFALL = " asked for, "
-# Below so many bytes nobody needs to know of a dense copy.
+# Size in bytes above which a dense copy raises a warning.
 SMALL_COPY = 100_000_000
-# Sparse rows that hold something in less than one cell of so many are not made dense to be asked about.
+# Queries stay sparse if fewer than one cell in this many is filled.
 DENSITY = 8
 
 
 def has_density(estimator):
-    """Whether the method fits a density."""
+    """Whether the method fits a density; raises an AttributeError otherwise."""
     name = _spec.entry_of(METHODS, estimator.method)
     if not name.get("density"):
         raise AttributeError(f"only {listed(those(METHODS, 'density'))} has a log-likelihood")
@@ -34,11 +34,11 @@ def has_density(estimator):
 
 
 class KernelModel(_parameters.Parameters, Linked, BaseEstimator):
-    """A model of the core behind scikit-learn's conventions. Not for use by itself."""
+    """Base class that wraps a model of the core in scikit-learn's conventions. Not for direct use."""
 
     def _fit(self, X, y, sample_weight=None):
-        """Fits the core's model to X and keeps it; returns X as the core saw it, or rows of a stream, and weights."""
-        refuse(X, f"fit it with skpca.dask.{type(self).__name__}, which leaves it where it is")
+        """Fits the core's model; returns X as the core saw it, or a sample of the rows of a stream, and weights."""
+        reject_collection(X, f"fit it with skpca.dask.{type(self).__name__}, which leaves it where it is")
         _parameters.check(self)
         with _threads.limited(self.n_jobs), _parameters.renamed(self):
             streamed = None if _given.is_given(self.kernel) else _blocks.stream(X)
@@ -51,7 +51,7 @@ class KernelModel(_parameters.Parameters, Linked, BaseEstimator):
             else:
                 if sample_weight is not None:
                     raise ValueError(
-                        "sample_weight: rows that are read in passes count one each; give an array of them"
+                        "sample_weight: rows that are read in passes cannot have weights; give them as an array"
                     )
                 rows = self._fit_checked(self._streamed(*streamed), None)
                 X, weights, n = rows.sample(_blocks.KEPT, 0), None, rows.shape[0]
@@ -59,13 +59,13 @@ class KernelModel(_parameters.Parameters, Linked, BaseEstimator):
         return X, weights
 
     def _check_rows(self, dense):
-        """Before a fit: whether these rows, a dense array or others, are enough for what is to be done after it."""
+        """Hook before a fit: rejects rows (`dense`: an array) that steps after the fit cannot use."""
 
     def _fitted_to(self, X, weights, n):
-        """What else is to be done once there is a model of n rows: X, or more of which X are some."""
+        """Hook after a fit to n rows, of which X is all or a sample."""
 
     def _streamed(self, rows, names):
-        """Checked rows that are read in passes."""
+        """Validates rows that are read in passes."""
         n, self.n_features_in_ = rows.shape
         if hasattr(self, "feature_names_in_"):
             del self.feature_names_in_
@@ -109,7 +109,7 @@ class KernelModel(_parameters.Parameters, Linked, BaseEstimator):
         return X
 
     def _landmarks(self, X, given):
-        """The points to keep, where they are given: numbers of rows, or rows."""
+        """Returns the options for given landmarks: row indices, or points."""
         if self.landmarks is None:
             return {}
         if given:
@@ -124,7 +124,7 @@ class KernelModel(_parameters.Parameters, Linked, BaseEstimator):
         return {"landmarks": np.ascontiguousarray(dense(landmarks), dtype=np.float64)}
 
     def get_params(self, deep=True):
-        """The parameters by name; with `deep` also those of dicts, as ``method__penalty``."""
+        """Get parameters by name; with `deep` also those in dicts, as ``method__penalty``."""
         params = super().get_params(deep)
         for name in ("method", "kernel") if deep else ():
             if isinstance(params.get(name), dict):
@@ -132,7 +132,7 @@ class KernelModel(_parameters.Parameters, Linked, BaseEstimator):
         return params
 
     def set_params(self, **params):
-        """Set parameters by name; ``method__penalty=0.1`` and ``kernel__gamma=0.5`` set one of a method or kernel."""
+        """Set parameters by name; ``method__penalty=0.1`` and ``kernel__gamma=0.5`` set those of a method or kernel."""
         nested = {key: params.pop(key) for key in list(params) if key.startswith(("method__", "kernel__"))}
         super().set_params(**params)
         for key, value in nested.items():
@@ -141,19 +141,19 @@ class KernelModel(_parameters.Parameters, Linked, BaseEstimator):
         return self
 
     def _method(self):
-        """The method that the core is asked for."""
+        """Returns the method as the core expects it."""
         return _spec.method(self)
 
     def _names(self, names):
-        """Names of the core's columns, or nothing."""
+        """Returns the column names for the core, or None."""
         return distinct(names)
 
     def _options(self):
-        """What else the core is asked for."""
+        """Returns further options of the core's fit."""
         return {}
 
     def _training(self, X, y):
-        """Checked rows, and the number of each row's class where labels matter."""
+        """Validates training rows; returns them with the class index of each row if labels are needed."""
         checks = dict(ensure_min_samples=2)
         if not _spec.labelled(self):
             X = self._checked(X, **checks)
@@ -164,10 +164,10 @@ class KernelModel(_parameters.Parameters, Linked, BaseEstimator):
         return double(X), np.unique(y, return_inverse=True)[1].astype(np.int64, copy=False)
 
     def _queries(self, X):
-        """Checked rows of new data, in the type they came in."""
+        """Validates new rows; keeps their dtype."""
         check_is_fitted(self)
-        refuse(X, "this method answers for arrays only; transform and the scores leave it where it is")
-        # The core looks for NaN itself, and looking costs as much as fifteen kernel values.
+        reject_collection(X, "this method takes arrays only; transform and the scores leave it where it is")
+        # The core checks for NaN itself, and a check costs as much as fifteen kernel values.
         X = self._checked(X, reset=False, ensure_all_finite=_given.is_given(self.kernel))
         far = None if hasattr(X, "toarray") else self._model.far_outside(X)
         if far is not None:
@@ -175,12 +175,12 @@ class KernelModel(_parameters.Parameters, Linked, BaseEstimator):
         return X
 
     def _checked(self, X, **checks):
-        """Rows in C order, dense or sparse, float32 where they came so. A function may take rows of anything."""
+        """Validates rows: C order, dense or sparse, float32 preserved; any objects for a kernel function."""
         things = _given.as_objects(X) if callable(self.kernel) else None
         if things is not None:
             self.n_features_in_ = 1
             return things
-        refuse_masked(X=X, **{name: value for name, value in checks.items() if name == "y"})
+        reject_masked(X=X, **{name: value for name, value in checks.items() if name == "y"})
         dtype = getattr(X, "dtype", None)
         if getattr(dtype, "kind", "O") not in "biufcO":
             raise ValueError(f"X: expected real numbers, found an array of type {dtype}")
@@ -190,19 +190,19 @@ class KernelModel(_parameters.Parameters, Linked, BaseEstimator):
             raise ValueError(f"X: expected real numbers: {error}") from error
 
     def _features(self, X):
-        """Features of checked rows; sparse ones stay sparse where the kernel allows."""
+        """Computes features of validated rows; sparse rows stay sparse where the kernel allows."""
         if self._takes_sparse and is_mostly_zeros(X):
             return self._model.transform_sparse(compressed(X)).astype(X.dtype, copy=False)
         return self._model.transform(dense(X), single=X.dtype == np.float32)
 
     def _novelty(self, X):
-        """Scores of checked rows; sparse ones stay sparse where the kernel allows."""
+        """Computes scores of validated rows; sparse rows stay sparse where the kernel allows."""
         if self._takes_sparse and is_mostly_zeros(X):
             return self._model.score_sparse(compressed(X))
         return self._model.score(dense(X))
 
     def _adopt(self, model):
-        """Keeps a model, and says what it is."""
+        """Stores a model and sets the fitted attributes; returns its description."""
         parts, about = model.arrays(support=False), json.loads(model.describe())
         self._takes_sparse = isinstance(model, _core.Model) and takes_sparse(about)
         self._model = model
@@ -221,19 +221,19 @@ class KernelModel(_parameters.Parameters, Linked, BaseEstimator):
         return about
 
     def moments(self, X=None, sample_weight=None):
-        """Sums over rows, of which a model over the same support can be made: they are small, and can be added.
+        """Return sums over rows from which a model over the same support can be computed; they are small and additive.
 
         Parameters
         ----------
         X : array-like of shape (n_samples, n_features), default=None
             Rows; none by default.
         sample_weight : array-like of shape (n_samples,), default=None
-            How much each row counts; 1 by default.
+            Weight of each row; 1 by default.
 
         Returns
         -------
         moments : Moments
-            With `add`, `merge`, `subtract`, `scale` and `to_bytes`. `fit_moments` makes a model of them.
+            Has `add`, `merge`, `subtract`, `scale` and `to_bytes`. `fit_moments` fits the components to them.
         """
         check_is_fitted(self)
         moments = self._model.moments()
@@ -244,8 +244,8 @@ class KernelModel(_parameters.Parameters, Linked, BaseEstimator):
     def fit_moments(self, moments):
         """Replace the components by the best ones over the same support for the rows in `moments`.
 
-        Support, kernel and scaling stay, and so do the fidelity and the training scores: they are those of the rows
-        that `fit` saw.
+        Support, kernel and scaling do not change, nor do the fidelity and the training scores, which refer to the rows
+        seen by `fit`.
 
         Parameters
         ----------
@@ -262,7 +262,7 @@ class KernelModel(_parameters.Parameters, Linked, BaseEstimator):
         return self
 
     def _along(self, features):
-        """Features along orthonormal directions that span the components."""
+        """Converts features to coordinates along orthonormal directions that span the components."""
         return features if self._frame is None else features @ self._frame
 
     @available_if(has_density)
@@ -270,7 +270,7 @@ class KernelModel(_parameters.Parameters, Linked, BaseEstimator):
     def log_likelihood(self, X):
         """Log-likelihood of rows under the Gaussian in feature space that the method fitted.
 
-        Its mean over rows held out tells which noise is best. Only for methods with a density.
+        Its mean over held-out rows can be used to choose the noise. Only for methods with a density.
 
         Parameters
         ----------
@@ -294,7 +294,7 @@ class KernelModel(_parameters.Parameters, Linked, BaseEstimator):
 
     @property
     def feature_importances_(self):
-        """Which inputs shape the components: their shares of the squared gradients at the points kept, which sum to 1.
+        """Importance of each input: its share of the squared gradients of the components at the support points (sum 1).
 
         Columns of different units should be scaled.
         """
@@ -304,12 +304,13 @@ class KernelModel(_parameters.Parameters, Linked, BaseEstimator):
         return self._model.importance()
 
     def save(self, path):
-        """Write the model to a file that the `skpca` program and `load` read.
+        """Write the model to a file that the `skpca` program and `load` can read.
 
         Parameters
         ----------
         path : str or path-like
-            Where to. An older file is replaced only once the new one is whole, and keeps its mode; links are followed.
+            The file. An existing file is replaced only once the new one is complete, and keeps its mode; links are
+            followed.
         """
         check_is_fitted(self)
         self._model.save(path)
@@ -326,7 +327,7 @@ class KernelModel(_parameters.Parameters, Linked, BaseEstimator):
         Returns
         -------
         estimator : object
-            A fitted estimator with the parameters that were given to the model's fit.
+            A fitted estimator with the parameters that the model was fitted with.
         """
         model = _core.Model.from_bytes(Path(path).read_bytes())
         about = json.loads(model.describe())
@@ -346,7 +347,7 @@ class KernelModel(_parameters.Parameters, Linked, BaseEstimator):
 
 
 def unscaled(parts):
-    """The support as rows of the caller's table; things that are not rows of numbers as they are."""
+    """Returns the support in the units of the user's table; objects that are not numbers are unchanged."""
     support = parts["support"]
     plain = parts["scale"] is None or (parts["scale"] == 1).all() and not parts["shift"].any()
     return support if plain else support * parts["scale"] + parts["shift"]
@@ -358,12 +359,12 @@ def is_sparse(X):
 
 
 def is_mostly_zeros(X):
-    """Whether rows are a sparse matrix that is faster as it is than dense."""
+    """Whether rows are a sparse matrix that is faster to evaluate sparse than dense."""
     return is_sparse(X) and DENSITY * X.nnz < X.shape[0] * X.shape[1]
 
 
 def takes_sparse(about):
-    """Whether a model can be asked about sparse rows: by its scaling and its kernel."""
+    """Whether the scaling and the kernel of a model allow sparse rows."""
     try:
         _core.check_sparse(json.dumps(about["kernel"]))
     except ValueError:
@@ -372,7 +373,7 @@ def takes_sparse(about):
 
 
 def compressed(X):
-    """Sparse rows as the core reads them: their arrays, with ascending columns in each row."""
+    """Converts sparse rows for the core: CSR arrays with ascending column indices in each row."""
     if not X.has_canonical_format:
         X = X.copy()
         X.sum_duplicates()
@@ -381,24 +382,24 @@ def compressed(X):
 
 
 def copy_size(X):
-    """Bytes of sparse rows that are made dense."""
+    """Returns the size in bytes of a dense copy of sparse rows."""
     return X.shape[0] * X.shape[1] * X.dtype.itemsize
 
 
 def distinct(names):
-    """Names of columns that can be told apart by them, or nothing."""
+    """Returns the column names if they are distinct, otherwise None."""
     return list(names) if len(names) and len(set(names)) == len(names) else None
 
 
-def refuse_masked(**arrays):
-    """scikit-learn would take what is under a mask for a value."""
+def reject_masked(**arrays):
+    """Rejects masked arrays: scikit-learn would use the values under the mask."""
     for name, array in arrays.items():
         if np.ma.is_masked(array):
             raise ValueError(f"values of {name} are masked: fill them, or leave their rows out")
 
 
 def dense(X):
-    """Rows as a model of the core takes them: float64 or float32. Those that are dense already are not copied."""
+    """Converts rows to a dense array for a model of the core; dense rows are not copied."""
     if not is_sparse(X):
         return X
     size = copy_size(X)
@@ -409,12 +410,12 @@ def dense(X):
 
 
 def double(X):
-    """Rows as the rest of the core takes them: dense, float64, one after the other. Things that are no numbers stay."""
+    """Converts rows to dense float64 in C order for the rest of the core; arrays of objects are unchanged."""
     return X if X.dtype == object else np.ascontiguousarray(dense(X), dtype=np.float64)
 
 
 def progress(name):
-    """Prints what a fit is at, a line for each tenth of each stage."""
+    """Returns a callback that prints the progress of a fit, one line per tenth of each stage."""
     shown = None
 
     def show(stage, fraction):

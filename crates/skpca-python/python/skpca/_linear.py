@@ -1,4 +1,4 @@
-"""`SparseLinearPCA`: linear components that look at few columns each."""
+"""`SparseLinearPCA`: linear components with few non-zero loadings each."""
 
 import warnings
 from collections.abc import Sequence
@@ -10,20 +10,20 @@ from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils.validation import check_array, check_is_fitted, validate_data
 
 from . import _core, _parameters, _threads
-from ._collections import over_partitions, refuse
+from ._collections import over_partitions, reject_collection
 from ._documentation import Linked
-from ._kernel_model import SHORTFALL, progress, refuse_masked
-from ._parameters import INTEGERS, about, documented, is_flag, is_number, is_positive, is_whole
+from ._kernel_model import SHORTFALL, progress, reject_masked
+from ._parameters import INTEGERS, about, documented, is_flag, is_integer, is_number, is_positive
 from ._registry import COLUMNS
 from ._spec import text
 from .exceptions import ShortfallWarning
 
-# What the core calls parameters that have other names here.
+# The core's names of parameters that have other names here.
 NAMES = {**_parameters.NAMES, "nonzero": "n_nonzero", "alternations": "max_iter", "tolerance": "tol"}
 
 
 def are(is_one):
-    """One value, or a sequence of them."""
+    """Returns a check that accepts one value or a sequence of values."""
 
     def check(value):
         several = isinstance(value, Sequence | np.ndarray) and not isinstance(value, str)
@@ -35,11 +35,11 @@ def are(is_one):
 @documented
 @dataclass(eq=False, repr=False)
 class SparseLinearPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Linked, BaseEstimator):
-    """PCA whose components look at few columns each (Zou, Hastie & Tibshirani 2006).
+    """PCA whose components have few non-zero loadings each (Zou, Hastie & Tibshirani 2006).
 
-    Each component is an elastic-net regression on its principal component; components and regressions are found in
-    turn. One pass over the rows makes their covariance matrix, and nothing else is kept of them. Columns are taken as
-    they are: where they have different units, put a `StandardScaler` before it.
+    Each component is an elastic-net regression on its principal component; components and regressions are updated
+    alternately. Only the covariance matrix of the rows is needed, which takes one pass. Columns are not scaled: if
+    their units differ, put a `StandardScaler` in front.
 
     Parameters
     ----------
@@ -50,38 +50,38 @@ class SparseLinearPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Linked,
     components_ : ndarray of shape (n_components, n_features)
         Loadings, of unit length; most are exactly zero.
     n_nonzero_ : ndarray of shape (n_components,)
-        How many loadings of each component are not zero.
+        Number of non-zero loadings of each component.
     explained_variance_ : ndarray of shape (n_components,)
         Variance along each component, per row.
     adjusted_variance_ : ndarray of shape (n_components,)
-        Of each what is uncorrelated with those before it, as in the paper.
+        Variance of each component that is uncorrelated with the preceding ones, as in the paper.
     adjusted_variance_ratio_ : ndarray of shape (n_components,)
-        The same as shares of the variance of all columns.
+        Adjusted variances as shares of the total variance of the columns.
     captured_variance_ratio_ : float
-        Share of the variance of all columns in the span of the components.
+        Share of the total variance of the columns that lies in the span of the components.
     fidelity_ : float
-        Share of what as many components of PCA capture.
+        Captured variance as a share of what PCA captures with as many components.
     penalties_ : ndarray of shape (n_components,) or (1,)
-        The penalty of each component, or of all.
+        The penalty of each component, or one for all.
     ridge_ : float
         The ridge.
     mean_ : ndarray of shape (n_features,)
         Means of the columns; zeros after `fit_covariance`.
     report_ : dict
-        How the fit went: objective, gap, rounds, converged, notes.
+        Diagnostics of the fit: objective, gap, rounds, converged, notes.
     n_components_ : int
         Number of components.
     n_iter_ : int
-        Rounds.
+        Number of iterations.
     n_features_in_ : int
         Number of features seen in `fit`.
     feature_names_in_ : ndarray of shape (`n_features_in_`,)
-        Their names, where all are strings.
+        Names of the features, if all are strings.
 
     See Also
     --------
-    SparseKernelPCA : Components that are sums over few points.
-    sklearn.decomposition.SparsePCA : Another objective, solved by dictionary learning.
+    SparseKernelPCA : Components in feature space over few support points.
+    sklearn.decomposition.SparsePCA : Minimises another objective by dictionary learning.
 
     References
     ----------
@@ -105,15 +105,15 @@ class SparseLinearPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Linked,
     n_components: int | None = field(
         default=None,
         metadata=about(
-            "Number of components; None is 10, or the rank of the data where that is lower.", is_whole, INTEGERS
+            "Number of components; None is 10, or the rank of the data if that is lower.", is_integer, INTEGERS
         ),
     )
     n_nonzero: int | Sequence | None = field(
         default=None,
         kw_only=True,
         metadata=about(
-            "How many loadings of each component are not zero: one number, or one per component.",
-            are(is_whole),
+            "Number of non-zero loadings: one for all components, or one per component.",
+            are(is_integer),
             f"{INTEGERS} or a sequence of them",
         ),
     )
@@ -121,7 +121,8 @@ class SparseLinearPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Linked,
         default=None,
         kw_only=True,
         metadata=about(
-            "What the size of a loading costs, in units of the covariance, instead: one number, or one per component.",
+            "L1 penalty on the loadings, in units of the covariance, instead of `n_nonzero`: one for all components, or"
+            " one per component.",
             are(lambda value: is_number(value) and value >= 0),
             "a float in the range [0.0, inf) or a sequence of them",
         ),
@@ -130,7 +131,8 @@ class SparseLinearPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Linked,
         default=None,
         kw_only=True,
         metadata=about(
-            "How good the components must be, as a share of what PCA captures, instead. With none of the three: 0.95.",
+            "Share of what PCA captures that the components must reach, instead of `n_nonzero` or `penalty`; 0.95 if"
+            " none of the three is given.",
             lambda value: is_positive(value) and value <= 1,
             "a float in the range (0.0, 1.0]",
         ),
@@ -139,7 +141,7 @@ class SparseLinearPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Linked,
         default=None,
         kw_only=True,
         metadata=about(
-            "What the squared length of the loadings costs; None is 1e-2 times the largest eigenvalue.",
+            "Ridge penalty on the loadings; None is 1e-2 times the largest eigenvalue.",
             lambda value: is_number(value) and value >= 0,
             "a float in the range [0.0, inf)",
         ),
@@ -147,13 +149,13 @@ class SparseLinearPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Linked,
     sequential: bool = field(
         default=False,
         kw_only=True,
-        metadata=about("Whether components are found one after the other.", is_flag, "a bool"),
+        metadata=about("Whether components are fitted one after the other.", is_flag, "a bool"),
     )
     polish: bool = field(
         default=False,
         kw_only=True,
         metadata=about(
-            "Whether the loadings, on the columns that were chosen, are replaced by those whose span captures most.",
+            "Whether the loadings are refitted on the selected columns so that their span captures the most variance.",
             is_flag,
             "a bool",
         ),
@@ -169,7 +171,9 @@ class SparseLinearPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Linked,
         default=500,
         kw_only=True,
         metadata=about(
-            "Maximum number of iterations.", lambda value: is_whole(value, 0, 10**15), "an int in the range [0, 10**15]"
+            "Maximum number of iterations.",
+            lambda value: is_integer(value, 0, 10**15),
+            "an int in the range [0, 10**15]",
         ),
     )
     n_jobs: int | None = field(
@@ -177,7 +181,7 @@ class SparseLinearPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Linked,
         kw_only=True,
         metadata=about(
             "Number of threads, as in the other estimators. Results do not depend on it.",
-            lambda value: is_whole(value, -(2**63)) and value != 0,
+            lambda value: is_integer(value, -(2**63)) and value != 0,
             "an int other than 0",
         ),
     )
@@ -198,28 +202,28 @@ class SparseLinearPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Linked,
         self : object
             The fitted estimator.
         """
-        refuse(X, "give the covariance matrix of its columns to fit_covariance")
-        refuse_masked(X=X)
+        reject_collection(X, "give the covariance matrix of its columns to fit_covariance")
+        reject_masked(X=X)
         X = validate_data(self, X, dtype=[np.float64, np.float32], order="C", ensure_min_samples=2)
         return self._fit(np.ascontiguousarray(X, dtype=np.float64))
 
     def fit_covariance(self, covariance):
         """Fit the components to a covariance or correlation matrix.
 
-        `transform` then takes rows whose columns have mean 0, and variance 1 where it is a correlation matrix.
+        `transform` then takes rows whose columns have mean 0, and variance 1 for a correlation matrix.
 
         Parameters
         ----------
         covariance : array-like of shape (n_features, n_features)
-            A symmetric matrix, a row for each column.
+            A symmetric matrix.
 
         Returns
         -------
         self : object
             The fitted estimator.
         """
-        refuse(covariance, "a covariance matrix is small")
-        refuse_masked(covariance=covariance)
+        reject_collection(covariance, "a covariance matrix is small")
+        reject_masked(covariance=covariance)
         covariance = validate_data(self, covariance, dtype=np.float64, order="C")
         return self._fit(covariance, covariance=True)
 
@@ -251,7 +255,7 @@ class SparseLinearPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Linked,
         self.n_components_ = len(self.components_)
         self.n_iter_ = max(1, self.report_["rounds"])
         if not self.report_["converged"]:
-            message = f"the loadings did not settle in {self.n_iter_} rounds: raise max_iter or tol, or see report_"
+            message = f"the loadings did not converge in {self.n_iter_} rounds: raise max_iter or tol, or see report_"
             warnings.warn(message, ConvergenceWarning, stacklevel=3)
         for note in self.report_["notes"]:
             if SHORTFALL in note:
@@ -260,7 +264,7 @@ class SparseLinearPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Linked,
 
     @over_partitions
     def transform(self, X):
-        """Features of rows: their products with the loadings.
+        """Project centred rows onto the loadings.
 
         Parameters
         ----------
@@ -273,12 +277,12 @@ class SparseLinearPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Linked,
             Features, in float32 if X is.
         """
         check_is_fitted(self)
-        refuse_masked(X=X)
+        reject_masked(X=X)
         X = validate_data(self, X, dtype=[np.float64, np.float32], reset=False)
         return ((X - self.mean_) @ self.components_.T).astype(X.dtype, copy=False)
 
     def inverse_transform(self, X):
-        """Rows in the span of the components that have these features.
+        """Find the rows in the span of the components that have the given features.
 
         Parameters
         ----------
@@ -291,8 +295,8 @@ class SparseLinearPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Linked,
             Rows.
         """
         check_is_fitted(self)
-        refuse(X, "features are inverted as arrays only")
-        refuse_masked(X=X)
+        reject_collection(X, "inverse_transform takes arrays only")
+        reject_masked(X=X)
         X = check_array(X, dtype=[np.float64, np.float32])
         if X.shape[1] != self.n_components_:
             raise ValueError(f"X has {X.shape[1]} columns, expected one for each of {self.n_components_} components")

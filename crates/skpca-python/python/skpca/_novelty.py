@@ -1,4 +1,4 @@
-"""`KernelNovelty`: distance of rows to a sparse kernel PCA model."""
+"""`KernelNovelty`: a novelty detector based on sparse kernel PCA."""
 
 import warnings
 from dataclasses import dataclass, field, fields
@@ -13,7 +13,7 @@ from . import _given, _spec
 from ._collections import over_partitions
 from ._kernel_model import double, is_sparse
 from ._online import OnlineModel
-from ._parameters import Parameters, about, among, documented, is_flag, is_one_of, is_positive, is_whole
+from ._parameters import Parameters, about, among, documented, is_flag, is_integer, is_one_of, is_positive
 from ._request import CONTAMINATION
 from ._threads import on_threads
 from .exceptions import ShortfallWarning
@@ -21,12 +21,12 @@ from .exceptions import ShortfallWarning
 ROW_ORDERS = ("auto", "time", "any")
 STATISTICS = ("mahalanobis", "distance")
 
-# Share of the rows of a clean table that a robust fit may set aside.
+# Share of the rows of a clean table that a robust fit may set aside by chance.
 BY_CHANCE = 0.02
 
 
 def replaced(name, default):
-    """A shared parameter with a default of its own."""
+    """Returns a shared parameter with another default."""
     shared = next(one for one in fields(Parameters) if one.name == name)
     return field(default=default, metadata=shared.metadata)
 
@@ -34,12 +34,12 @@ def replaced(name, default):
 @documented
 @dataclass(eq=False, repr=False, kw_only=True)
 class KernelNovelty(OutlierMixin, OnlineModel):
-    """Detector of outliers by their distance to kernel PCA components over a handful of points.
+    """Novelty detector based on the distance to kernel PCA components over a handful of points.
 
-    By default the score is the Mahalanobis distance in feature space, along all components that 100 points span plus a
-    little noise; process engineers know its parts as SPE (or Q) and T². With ``statistic="distance"`` it is Hoffmann's
-    reconstruction error, the squared distance to the span of the leading components (SPE alone). Columns are not scaled
-    by default: if their units differ, set `scaling` or put a `StandardScaler` in front.
+    By default the score is the Mahalanobis distance in feature space, over all components that 100 points span, with a
+    little noise; its parts are known in process monitoring as SPE (or Q) and T². With ``statistic="distance"`` it is
+    Hoffmann's reconstruction error, the squared distance to the span of the leading components (SPE alone). Columns are
+    not scaled by default: if their units differ, set `scaling` or put a `StandardScaler` in front.
 
     Parameters
     ----------
@@ -51,9 +51,9 @@ class KernelNovelty(OutlierMixin, OnlineModel):
         Rows with a lower `score_samples` are outliers. After `partial_fit` it is computed from the last 1000 rows, each
         scored before it was learned.
     reference_offset_ : float
-        The same, as `fit` or the first `partial_fit` found it.
+        The offset after `fit` or the first `partial_fit`.
     n_samples_seen_ : int
-        Rows that `fit` and `partial_fit` saw, learned or not.
+        Number of rows seen by `fit` and `partial_fit`, learned or not.
     limits_ : dict or None
         Separate limits of the `statistics` "spe" and "t2"; None without a false-alarm rate.
     support_, support_vectors_, coefficients_, explained_variance_, fidelity_, gamma_, report_, n_features_in_, ...
@@ -89,11 +89,11 @@ class KernelNovelty(OutlierMixin, OnlineModel):
     statistic: str = field(
         default="auto",
         metadata=about(
-            'What novelty is: "mahalanobis" or "distance". "auto" is "mahalanobis" for the default method, "distance"'
-            " where another method, a number of components, a fidelity or a kernel function is given. Under"
-            ' "mahalanobis" `n_support` is 100,'
-            " `n_components` as large, and the default kernel a Gaussian ten times as wide (in"
-            " squares), unless they are given.",
+            'The novelty score: "mahalanobis" or "distance". "auto" is "mahalanobis" for the default method, "distance"'
+            " if another method, a number of components, a fidelity or a kernel function is given. Under"
+            ' "mahalanobis", unless they are given, `n_support` is 100,'
+            " `n_components` is the same, and the kernel is a Gaussian with ten times the usual squared"
+            " width.",
             is_one_of(("auto", *STATISTICS)),
             f"a str among {among(('auto', *STATISTICS))}",
         ),
@@ -101,7 +101,7 @@ class KernelNovelty(OutlierMixin, OnlineModel):
     contamination: str | float = field(
         default="auto",
         metadata=about(
-            'Share of the training rows that count as outliers, above 0 and up to 0.5. "auto" leaves the threshold to'
+            'Share of the training rows that are outliers, above 0 and at most 0.5. "auto" leaves the threshold to'
             " `false_alarm_rate`.",
             lambda value: is_one_of(("auto",))(value) or is_positive(value) and value <= 0.5,
             "a str among {'auto'} or a float in the range (0.0, 0.5]",
@@ -110,9 +110,9 @@ class KernelNovelty(OutlierMixin, OnlineModel):
     false_alarm_rate: float | None = field(
         default=None,
         metadata=about(
-            'Share of fresh normal rows that may be called outliers; None is 0.05 where `contamination` is "auto".'
-            " Threshold and p-values then come from models that have not seen the rows they score: 3 to 10 more fits of"
-            " the same size. Methods and kernels that need labels take the training scores unless a rate is given.",
+            'Share of new normal rows that may be flagged as outliers; None is 0.05 if `contamination` is "auto".'
+            " Threshold and p-values are then computed by cross-fitting, from held-out rows: 3 to 10 more fits of"
+            " the same size. Methods and kernels that need labels use the training scores unless a rate is given.",
             lambda value: is_positive(value) and value < 1,
             "a float in the range (0.0, 1.0)",
         ),
@@ -120,8 +120,8 @@ class KernelNovelty(OutlierMixin, OnlineModel):
     score_fidelity: float | None = field(
         default=None,
         metadata=about(
-            "How well scores should agree with those of a model that keeps every row: points are added until the rank"
-            ' correlation of both, on rows held out, is this much. ``report_["score_fidelity"]`` says how well they do.'
+            "Required agreement of the scores with those of a model that keeps every row: points are added until the"
+            ' rank correlation of both on held-out rows reaches this value. ``report_["score_fidelity"]`` states it.'
             " None leaves the size to `n_support` and `fidelity`.",
             lambda value: is_positive(value) and value <= 1,
             "a float in the range (0.0, 1.0]",
@@ -130,10 +130,10 @@ class KernelNovelty(OutlierMixin, OnlineModel):
     robust: bool | str = field(
         default=False,
         metadata=about(
-            "Whether rows that do not belong to the others are set aside before the fit, by concentration steps"
+            "Whether outlying rows are set aside before the fit, by concentration steps"
             " (Rousseeuw & Van Driessen 1999); up to a quarter of them may be outliers."
-            ' ``report_["set_aside"]`` has their numbers. "auto" sets rows aside only where they are more than 2 % of'
-            " all: clean tables lose as many to chance.",
+            ' ``report_["set_aside"]`` has their indices. "auto" sets rows aside only if they are more than 2 % of'
+            " all, since a clean table may lose that many by chance.",
             lambda value: is_flag(value) or is_one_of(("auto",))(value),
             "a bool, a str among {'auto'}",
         ),
@@ -141,9 +141,9 @@ class KernelNovelty(OutlierMixin, OnlineModel):
     row_order: str = field(
         default="auto",
         metadata=about(
-            'What the order of the rows means for `false_alarm_rate`: "time", "any" (nothing) or "auto" (time, if'
-            " neighbouring rows are alike). Rows in time order are held out in long stretches, and count for as many as"
-            " are independent.",
+            'Meaning of the row order for `false_alarm_rate`: "time", "any" (none) or "auto" (time, if'
+            " neighbouring rows are correlated). Rows in time order are held out in long blocks, and counted by their"
+            " effective sample size.",
             is_one_of(ROW_ORDERS),
             f"a str among {among(ROW_ORDERS)}",
         ),
@@ -152,18 +152,18 @@ class KernelNovelty(OutlierMixin, OnlineModel):
     lags: int = field(
         default=0,
         metadata=about(
-            "How many rows before it belong to each row, which are in time order then (dynamic kernel PCA, Ku, Storer &"
-            " Georgakis 1995): a row is judged together with them. The first rows of a table, which have fewer before"
-            " them, take the very first in place of those. `support_vectors_` have the columns of the row, then those"
-            " of the row before, and so on; `contributions` and `slopes` are summed over them.",
-            lambda value: is_whole(value, 0),
+            "Number of preceding rows that each row is scored with (dynamic kernel PCA, Ku, Storer &"
+            " Georgakis 1995). Rows must then be in time order. The first rows of a table, which have too few"
+            " predecessors, use the very first row in their place. `support_vectors_` have the columns of the row, then"
+            " those of the row before, and so on; `contributions` and `slopes` are summed over the lags.",
+            lambda value: is_integer(value, 0),
             "an int in the range [0, 2**63)",
         ),
     )
     learn_alarms: bool = field(
         default=False,
         metadata=about(
-            "Whether `partial_fit` also learns rows that `predict` calls outliers.",
+            "Whether `partial_fit` also learns from rows that `predict` flags as outliers.",
             is_flag,
             "a bool",
         ),
@@ -174,17 +174,17 @@ class KernelNovelty(OutlierMixin, OnlineModel):
 
         Parameters
         ----------
-        X : {array-like, sparse matrix} of shape (n_samples, n_features), or what yields blocks of rows
-            Training rows. Sparse ones whose dense copy would take more than 100 MB stay sparse: the points are then
-            chosen on a sample of them, and the kernel must be one of inner products and norms. Rows that do not fit in
-            memory may come a block at a time: from a generator or a function that returns one, a
-            ``pyarrow.dataset.Dataset`` or ``RecordBatchReader``, or a polars ``LazyFrame``; they are kept in a
-            temporary file and read in passes. A large ``np.memmap`` is read where it is.
+        X : {array-like, sparse matrix} of shape (n_samples, n_features), or an iterable of blocks of rows
+            Training rows. Sparse rows whose dense copy would take more than 100 MB stay sparse: the points are then
+            chosen on a sample, and the kernel must be a function of inner products and norms. Rows that do not fit in
+            memory may be given as blocks: by a generator or a function that returns one, a
+            ``pyarrow.dataset.Dataset`` or ``RecordBatchReader``, or a polars ``LazyFrame``; they are written to a
+            temporary file and read in passes. A large ``np.memmap`` is read in place.
         y : array-like of shape (n_samples,), default=None
-            Classes, of any type; only methods and kernels that need labels look at them.
+            Class labels, of any type; used only by methods and kernels that need labels.
         sample_weight : array-like of shape (n_samples,), default=None
-            How much each row counts, as if it were repeated so often; 1 by default. Rows that count 0 might as well not
-            be there. Not all methods take weights: others say so.
+            Weight of each row, 1 by default: a row of weight 3 counts as three equal rows, one of weight 0 is ignored.
+            Methods that cannot use weights raise an error.
 
         Returns
         -------
@@ -201,7 +201,7 @@ class KernelNovelty(OutlierMixin, OnlineModel):
         return self
 
     def fit_predict(self, X, y=None, sample_weight=None):
-        """Fit, and say which training rows are outliers.
+        """Fit, and predict which training rows are outliers.
 
         Parameters
         ----------
@@ -221,7 +221,7 @@ class KernelNovelty(OutlierMixin, OnlineModel):
 
     @over_partitions
     def score_samples(self, X):
-        """How normal rows are: minus the squared distance to the span of the components.
+        """Return the normality of rows: minus the novelty score.
 
         Parameters
         ----------
@@ -237,7 +237,7 @@ class KernelNovelty(OutlierMixin, OnlineModel):
 
     @over_partitions
     def decision_function(self, X):
-        """`score_samples` minus `offset_`: negative for outliers.
+        """Return `score_samples` minus `offset_`: negative for outliers.
 
         Parameters
         ----------
@@ -253,7 +253,7 @@ class KernelNovelty(OutlierMixin, OnlineModel):
 
     @over_partitions
     def predict(self, X):
-        """Which rows are outliers.
+        """Predict which rows are outliers.
 
         Parameters
         ----------
@@ -269,10 +269,10 @@ class KernelNovelty(OutlierMixin, OnlineModel):
 
     @over_partitions
     def p_values(self, X):
-        """How rare scores as bad as those of X are among normal rows.
+        """Return p-values: how rare scores at least as high as those of X are among normal rows.
 
-        With a `false_alarm_rate`, as by default, they are valid: at most a share ``a`` of new normal rows has a p-value
-        of ``a`` or less. With `contamination` they are computed from training rows, and too small for new ones.
+        With a `false_alarm_rate`, the default, they are valid: at most a share ``a`` of new normal rows has a p-value
+        of ``a`` or less. With `contamination` they are computed from training rows, and are too small for new rows.
 
         Parameters
         ----------
@@ -282,19 +282,19 @@ class KernelNovelty(OutlierMixin, OnlineModel):
         Returns
         -------
         p : ndarray of shape (n_samples,)
-            ``(1 + training rows at least as novel) / (1 + training rows)``; rows in time order count for as many as
-            are independent.
+            ``(1 + training rows at least as novel) / (1 + training rows)``; rows in time order are counted by their
+            effective sample size.
         """
         scores = self._scores(X)
         return self._model.p_values(scores)
 
     @on_threads
     def statistics(self, X):
-        """Both statistics of process monitoring: SPE (or Q) and T².
+        """Return both statistics of process monitoring: SPE (or Q) and T².
 
-        SPE is the squared distance to the span of all components, T² the sum of the squared features over their
+        SPE is the squared distance to the span of all components, T² the sum of the squared features divided by their
         variances, with a little noise added. The default `statistic` combines both. With a `false_alarm_rate` each has
-        its own limit in ``limits_``, which that share of new normal rows exceeds.
+        its own limit in ``limits_``, exceeded by that share of new normal rows.
 
         Parameters
         ----------
@@ -304,17 +304,18 @@ class KernelNovelty(OutlierMixin, OnlineModel):
         Returns
         -------
         spe : ndarray of shape (n_samples,)
-            What lies outside the span of the components.
+            Squared distance to the span of the components.
         t2 : ndarray of shape (n_samples,)
-            What lies within it.
+            Squared distance from the mean within the span, in units of the variances.
         """
         return self._model.statistics(double(self._queries(X)))
 
     @on_threads
     def hotelling(self, X):
-        """Hotelling's T² of the components: distance from the mean *within* their span.
+        """Return Hotelling's T² of the components: the distance from the mean *within* their span.
 
-        With ``statistic="distance"``, `score_samples` misses rows that lie in the span but far out; this finds them.
+        With ``statistic="distance"``, `score_samples` misses rows that lie in the span but far from the mean; T² finds
+        them.
 
         Parameters
         ----------
@@ -324,7 +325,7 @@ class KernelNovelty(OutlierMixin, OnlineModel):
         Returns
         -------
         t2 : ndarray of shape (n_samples,)
-            Squared uncorrelated features over their variances, summed.
+            Sum of the squared uncorrelated features divided by their variances.
         """
         X = self._queries(X)
         if self._precision is None:
@@ -334,25 +335,26 @@ class KernelNovelty(OutlierMixin, OnlineModel):
 
     @on_threads
     def contributions(self, X, return_expected=False):
-        """What each input adds to the novelty of a row.
+        """Return what each input contributes to the novelty of a row.
 
-        How much the score would fall if this input alone had the value that the model expects (reconstruction-based
-        contributions, Alcala & Qin 2009), scaled so that contributions add up to the score of the row minus the median
-        score of the training rows. This identifies a faulty input at any distance, even where slopes vanish.
+        A contribution is how much the score would fall if this input alone had the value that the model expects
+        (reconstruction-based contributions, Alcala & Qin 2009), scaled so that contributions add up to the score of the
+        row minus the median score of the training rows. It identifies a faulty input at any distance, even where slopes
+        vanish.
 
         Parameters
         ----------
         X : {array-like, sparse matrix} of shape (n_samples, n_features)
             Rows.
         return_expected : bool, default=False
-            Whether the expected values are returned too.
+            Whether to return the expected values too.
 
         Returns
         -------
         contributions : ndarray of shape (n_samples, n_features)
-            None is below 0 in a row that is more novel than the median.
+            Non-negative in rows that are more novel than the median.
         expected : ndarray of shape (n_samples, n_features)
-            The value of each input at which the row would be least novel, the others as they are. Only if
+            The value of each input at which the row would be least novel, the others unchanged. Only if
             ``return_expected``.
         """
         X = double(self._queries(X))
@@ -362,7 +364,7 @@ class KernelNovelty(OutlierMixin, OnlineModel):
 
     @on_threads
     def slopes(self, X):
-        """How fast the novelty of a row changes with each input.
+        """Return the derivative of the novelty score with respect to each input.
 
         Parameters
         ----------
@@ -379,11 +381,11 @@ class KernelNovelty(OutlierMixin, OnlineModel):
 
     @on_threads
     def _scores(self, X):
-        """The core's scores, higher is more novel."""
+        """Computes the core's scores; higher is more novel."""
         return self._novelty(self._queries(X))
 
     def _checked(self, X, **checks):
-        """Checked rows, each with those before it."""
+        """Validates rows and adds lagged columns."""
         checked = super()._checked(X, **checks)
         if not self.lags:
             return checked
@@ -394,7 +396,7 @@ class KernelNovelty(OutlierMixin, OnlineModel):
     def _fit_checked(self, X, labels, weights=None):
         if self.lags:
             if not (isinstance(X, np.ndarray) or is_sparse(X)):
-                raise ValueError(f"lags = {self.lags}: the rows must be in one array, for each needs those before it")
+                raise ValueError(f"lags = {self.lags}: the rows must be in one array, as each needs those before it")
             if self.row_order == "any":
                 raise InvalidParameterError(
                     f"lags = {self.lags} and row_order = 'any': rows with lags are in time order"
@@ -411,7 +413,7 @@ class KernelNovelty(OutlierMixin, OnlineModel):
         return names and lagged_names(names, self.lags)
 
     def _over_lags(self, values):
-        """One value per input: the sum over the rows that it comes from."""
+        """Sums values over lags, so that there is one per input."""
         return values.reshape(len(values), self.lags + 1, -1).sum(axis=1)
 
     @property
@@ -421,7 +423,7 @@ class KernelNovelty(OutlierMixin, OnlineModel):
     feature_importances_.__doc__ = OnlineModel.feature_importances_.__doc__
 
     def _rate(self):
-        """The false-alarm rate that the threshold holds; None where it is a quantile of the training scores."""
+        """Returns the false-alarm rate of the threshold; None if it is a quantile of the training scores."""
         given = self.contamination != "auto"
         if self.false_alarm_rate is not None:
             if given:
@@ -446,7 +448,7 @@ class KernelNovelty(OutlierMixin, OnlineModel):
         }
 
     def _statistic(self):
-        """What novelty is, once all parameters are known."""
+        """Resolves the parameter `statistic`."""
         if self.statistic != "auto":
             return self.statistic
         given = self.n_components is not None or self.fidelity is not None or _given.is_given(self.kernel)
@@ -471,8 +473,8 @@ class KernelNovelty(OutlierMixin, OnlineModel):
         self.reference_offset_ = -about["learned"]["reference"] if about["learned"] else self.offset_
         self._calibration = about["calibration"]
         self.limits_ = self._calibration and self._calibration["limits"]
-        # Components that solve an eigenproblem are uncorrelated; a paper's own need not be. What is noise to the score
-        # is noise here too.
+        # Components that solve an eigenproblem are uncorrelated; those of a paper's method need not be. Variances that
+        # the score treats as noise are left out here too.
         variances = self.explained_variance_
         inverse = np.divide(1, variances, out=np.zeros_like(variances), where=variances > about["noise"])
         self._precision = np.diag(inverse) if self._frame is None else None
@@ -480,12 +482,12 @@ class KernelNovelty(OutlierMixin, OnlineModel):
 
 
 def with_lags(X, lags):
-    """Each row, then the one before it, and so on; the first row stands for those before it."""
+    """Appends the preceding rows to each row; the first row stands in for those before it."""
     rows = np.arange(X.shape[0])
     parts = [X[np.maximum(rows - lag, 0)] for lag in range(lags + 1)]
     return scipy.sparse.hstack(parts, format="csr") if is_sparse(X) else np.concatenate(parts, axis=1)
 
 
 def lagged_names(names, lags):
-    """Names of columns, then of what they were a row ago, and so on."""
+    """Returns the names of the columns, then those of the columns one row earlier, and so on."""
     return [*names, *(f"{name} (t-{lag})" for lag in range(1, lags + 1) for name in names)]

@@ -1,4 +1,4 @@
-"""Estimators that learn on, batch by batch, as scikit-learn has it: `partial_fit`."""
+"""Online learning, batch by batch, with scikit-learn's `partial_fit`."""
 
 import warnings
 from dataclasses import dataclass, field
@@ -8,13 +8,13 @@ from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import _check_sample_weight, _num_samples, check_is_fitted
 
 from . import _core, _given, _parameters, _spec, _threads
-from ._collections import refuse
+from ._collections import reject_collection
 from ._kernel_model import KernelModel, double
 from ._parameters import about, is_flag, is_positive
 
 
 def learns_on(estimator):
-    """Whether a model of these parameters can learn on."""
+    """Whether an estimator with these parameters can learn online; raises an AttributeError otherwise."""
     if _given.is_given(estimator.kernel):
         raise AttributeError("a given kernel cannot learn on: partial_fit and updatable need a kernel of skpca's own")
     if _spec.labelled(estimator):
@@ -26,13 +26,14 @@ def learns_on(estimator):
 
 @dataclass(eq=False, repr=False, kw_only=True)
 class OnlineModel(KernelModel):
-    """A model that learns on. Not for use by itself."""
+    """Base class of models that learn online. Not for direct use."""
 
     forget_factor: float = field(
         default=1.0,
         metadata=about(
-            "What all rows so far count once `partial_fit` has learned another one: with 0.999 all of them together"
-            " come to count as 1000 rows, with 1 each counts as one. It counts rows, not batches as in `MiniBatchNMF`.",
+            "Factor on the weight of all earlier rows for each row that `partial_fit` learns: with 0.999 the total"
+            " weight tends to 1000 rows, with 1 nothing is forgotten. It acts per row, not per batch as in"
+            " `MiniBatchNMF`.",
             lambda value: is_positive(value) and value <= 1,
             "a float in the range (0.0, 1.0]",
         ),
@@ -40,8 +41,8 @@ class OnlineModel(KernelModel):
     updatable: bool = field(
         default=False,
         metadata=about(
-            "Whether a model that was fitted or saved can learn on: `fit` then keeps sums over the rows, and `save`"
-            " also writes these and a sample of 500 rows. Without, `partial_fit` must be called from the beginning.",
+            "Whether a fitted or saved model can be updated: `fit` then keeps sums over the rows, and `save`"
+            " also writes these and a sample of 500 rows. Otherwise `partial_fit` must be called from the beginning.",
             is_flag,
             "a bool",
         ),
@@ -51,28 +52,29 @@ class OnlineModel(KernelModel):
 
     @available_if(learns_on)
     def partial_fit(self, X, y=None, sample_weight=None):
-        """Learn on from a batch of rows, or begin with it.
+        """Update the model with a batch of rows, or start with it.
 
-        The first batch is fitted, and decides about points, kernel and scaling. Each later one adds to the sums of
-        which the components are made, which is exact as long as the points stay. A sample of all rows shows when the
-        points no longer hold what was asked for: then rows of it join, or take the place of points that became
-        useless. Never are there more than `n_support`, or 250. After a `fit` without `updatable`, it begins anew.
+        The first batch is fitted, and determines points, kernel and scaling. Each later batch adds to the sums from
+        which the components are computed, which is exact as long as the points stay. A sample of all rows shows when
+        the points no longer reach the requested fidelity: then rows of the sample are added, or replace points that
+        became useless. There are never more than `n_support` points, or 250. After a `fit` without `updatable`, it
+        starts from scratch.
 
         Parameters
         ----------
         X : {array-like, sparse matrix} of shape (n_samples, n_features)
-            Rows; the first time as many as there are components or points asked for.
+            Rows; the first batch needs at least as many as the requested components or points.
         y : None
-            Ignored: methods and kernels that need labels cannot learn on.
+            Ignored: methods and kernels that need labels cannot learn online.
         sample_weight : array-like of shape (n_samples,), default=None
-            How much each row counts; 1 by default.
+            Weight of each row; 1 by default.
 
         Returns
         -------
         self : object
             The estimator.
         """
-        refuse(X, "give its partitions to partial_fit one after the other")
+        reject_collection(X, "give its partitions to partial_fit one by one")
         _parameters.check(self)
         if not hasattr(self, "_model"):
             return self._begin(X, y, sample_weight)
@@ -94,7 +96,7 @@ class OnlineModel(KernelModel):
         return self
 
     def _begin(self, X, y, sample_weight):
-        """The first batch is a fit."""
+        """Fits the first batch."""
         rows = _num_samples(X)
         for name in ("n_components", "n_support"):
             asked = getattr(self, name)
@@ -121,7 +123,7 @@ class OnlineModel(KernelModel):
             self._learn_from(X, weights)
 
     def _learn_from(self, X, sample_weight):
-        """Goes on from the model that was just fitted to X."""
+        """Starts online learning from the model that was just fitted to X."""
         weights = self._weights(sample_weight, X)
         with _threads.limited(self.n_jobs), _parameters.renamed(self):
             self._online = _core.Online(self._model, X, weights, **self._learning())
@@ -133,7 +135,7 @@ class OnlineModel(KernelModel):
         return _check_sample_weight(sample_weight, X, dtype=np.float64, ensure_non_negative=True)
 
     def _learning(self):
-        """How the core learns."""
+        """Returns the core's learning options."""
         return {"forget": float(self.forget_factor), "alarms": True}
 
     def _adopt(self, model):

@@ -1,7 +1,7 @@
-"""The parameters that all estimators share, each with its type, default, documentation and check.
+"""The parameters that all estimators share, each with type, default, documentation and validation.
 
-`dataclass` writes the constructors, so that a parameter is declared once. An estimator is a dataclass over these, whose
-own fields are its own parameters.
+`dataclass` generates the constructors, so that a parameter is declared once. An estimator is a dataclass that extends
+these with its own fields.
 """
 
 from collections.abc import Callable, Sequence
@@ -22,7 +22,7 @@ from ._registry import KERNELS, METHODS, described, listed, owners, those
 
 SCALINGS = ("standard", "minmax", "none")
 INTEGERS = "an int in the range [1, 2**63)"
-# What the core calls parameters that have other names here.
+# The core's names of parameters that have other names here.
 NAMES = {
     "components": "n_components",
     "support": "n_support",
@@ -35,7 +35,7 @@ GAMMA_RULES = next(
 )
 
 
-def is_whole(value, least=1, most=2**63 - 1):
+def is_integer(value, least=1, most=2**63 - 1):
     return isinstance(value, Integral) and not isinstance(value, bool) and least <= value <= most
 
 
@@ -64,7 +64,7 @@ def is_spec(value):
 
 
 def is_random_state(value):
-    return is_whole(value, 0, 2**64 - 1) or isinstance(value, np.random.RandomState) or value is np.random
+    return is_integer(value, 0, 2**64 - 1) or isinstance(value, np.random.RandomState) or value is np.random
 
 
 def among(words):
@@ -72,19 +72,19 @@ def among(words):
 
 
 def about(text, is_sound=None, expected=None, more=""):
-    """What is to be known of a parameter. None is sound where its type says so."""
+    """Returns the metadata of a parameter. None is valid if its type allows it."""
     return {"text": text, "more": more, "check": is_sound and (is_sound, expected)}
 
 
 @dataclass(eq=False, repr=False)
 class Parameters:
-    """The shared parameters. Not for use by itself."""
+    """The shared parameters. Not for direct use."""
 
     n_components: int | None = field(
         default=None,
         metadata=about(
-            "Number of components; None is 10, or the rank of the data where that is lower.",
-            is_whole,
+            "Number of components; None is 10, or the rank of the data if that is lower.",
+            is_integer,
             INTEGERS,
         ),
     )
@@ -92,7 +92,7 @@ class Parameters:
     method: str | dict = field(
         default="expansion",
         metadata=about(
-            "How the points are found: the name of a method, or a dict that also holds its parameters, such as"
+            "Method that chooses the points: its name, or a dict that also holds its parameters, such as"
             ' ``{"name": "l21", "penalty": 0.1}`` or, as on the command line, ``"l21,penalty=0.1"``. In a grid,'
             " ``method__penalty`` sets one of them.",
             is_spec,
@@ -103,11 +103,11 @@ class Parameters:
     kernel: str | dict | Callable = field(
         default="rbf",
         metadata=about(
-            'The name of a kernel, or a dict that also holds its parameters, such as ``{"name": "rbf", "gamma": 0.5}``.'
+            'Name of a kernel, or a dict that also holds its parameters, such as ``{"name": "rbf", "gamma": 0.5}``.'
             " A function of two tables, as in `sklearn.metrics.pairwise`, or of two rows, which may then be any"
-            ' objects (strings, graphs), or "precomputed" (X is the matrix of kernel values, then of those of new rows'
-            f" with the training rows), works with every method but {listed(those(METHODS, 'synthetic_points'))},"
-            f' in place of which "{AMONG_SAMPLES}" is used; it takes an n_samples x n_samples matrix and cannot be'
+            ' objects (strings, graphs), or "precomputed" (X is the matrix of kernel values; for new rows, of those'
+            f" with the training rows), works with every method except {listed(those(METHODS, 'synthetic_points'))},"
+            f' instead of which "{AMONG_SAMPLES}" is used; it needs an n_samples x n_samples matrix and cannot be'
             " saved to a model file.",
             lambda value: is_spec(value) or callable(value),
             "a str, a dict with a str as 'name' or a callable",
@@ -117,7 +117,7 @@ class Parameters:
     gamma: float | str | None = field(
         default=None,
         metadata=about(
-            "The kernel's coefficient: a number, or a rule that finds one from the rows. "
+            "The kernel's coefficient: a number, or a rule that computes it from the rows. "
             '"median" is 1 / median (squared) distance of two rows, "mean" 1 / (2 * mean squared distance), "scale"'
             ' 1 / (n_features * X.var()), "auto" 1 / n_features, the default of KernelPCA. None is '
             + "; ".join(f'"{rule}" for {listed(names)}' for rule, names in owners(KERNELS, "gamma", "default").items())
@@ -142,12 +142,12 @@ class Parameters:
             "a float in the range (-inf, inf)",
         ),
     )
-    n_support: int | None = field(default=None, metadata=about("Number of points to keep.", is_whole, INTEGERS))
+    n_support: int | None = field(default=None, metadata=about("Number of points to keep.", is_integer, INTEGERS))
     landmarks: Sequence | np.ndarray | None = field(
         default=None,
         metadata=about(
-            "Points to use instead of choosing them: indices of training rows, or an array of points. Exactly these"
-            " are kept, except any that depend on others, which the report names.",
+            "Points to use instead of choosing them: indices of training rows, or an array of points. All of these"
+            " are kept, except linearly dependent ones, which the report names.",
             lambda value: not isinstance(value, str) and np.ndim(value) in (1, 2) and len(value) > 0,
             "a sequence of row numbers or an array-like of shape (n_support, n_features)",
         ),
@@ -164,7 +164,7 @@ class Parameters:
     center: bool | None = field(
         default=None,
         metadata=about(
-            "Whether features are centred; None leaves it to the method: all but"
+            "Whether features are centred; None leaves it to the method: all except"
             f" {listed(those(METHODS, 'uncentred'))} centre them.",
             is_flag,
             "a bool",
@@ -173,7 +173,7 @@ class Parameters:
     scaling: str | None = field(
         default=None,
         metadata=about(
-            "How columns are scaled before the kernel sees them: not at all (None), to mean 0 and variance 1"
+            "How columns are scaled before the kernel is evaluated: not at all (None), to mean 0 and variance 1"
             ' ("standard", the default of the `skpca` program), or to the range from 0 to 1 ("minmax").',
             is_one_of(SCALINGS),
             f"a str among {among(SCALINGS)}",
@@ -183,7 +183,7 @@ class Parameters:
         default=True,
         metadata=about(
             "Whether the best components over the chosen points replace those of the method's paper. For"
-            f" {listed(those(METHODS, 'own_components'))}; the others have no components but the best.",
+            f" {listed(those(METHODS, 'own_components'))}; the others always use the best components.",
             is_flag,
             "a bool",
         ),
@@ -204,7 +204,7 @@ class Parameters:
             "Maximum number of iterations: "
             + "; ".join(f"``{name}`` of {listed(names)}" for name, names in owners(METHODS, "max_iter", "name").items())
             + ".",
-            lambda value: is_whole(value, 0, 10**15),
+            lambda value: is_integer(value, 0, 10**15),
             "an int in the range [0, 10**15]",
         ),
     )
@@ -222,15 +222,15 @@ class Parameters:
             "Number of threads: -1 is all cores, -2 all but one. None is 1 in a worker of joblib and all cores"
             " elsewhere, unless `joblib.parallel_config` says otherwise. ``OMP_NUM_THREADS`` and threadpoolctl limit"
             " what -1 and None mean. Results do not depend on it.",
-            lambda value: is_whole(value, -(2**63)) and value != 0,
+            lambda value: is_integer(value, -(2**63)) and value != 0,
             "an int other than 0",
         ),
     )
-    verbose: int = field(default=0, metadata=about("Whether progress is shown."))
+    verbose: int = field(default=0, metadata=about("Whether to print progress."))
 
 
 def check(estimator):
-    """Rejects parameters that no fit can have."""
+    """Rejects invalid parameters and combinations of them."""
     check_each(estimator)
     if estimator.n_support is not None and estimator.fidelity is not None:
         size, quality = f"n_support = {estimator.n_support!r}", f"fidelity = {estimator.fidelity!r}"
@@ -238,7 +238,7 @@ def check(estimator):
 
 
 def check_each(estimator):
-    """Rejects parameters that are not what they have to be, whatever the others are."""
+    """Rejects parameters that are invalid by themselves."""
     for one in fields(estimator):
         value, optional = getattr(estimator, one.name), NoneType in get_args(one.type)
         if one.metadata["check"] is None or value is None and optional:
@@ -249,20 +249,20 @@ def check_each(estimator):
 
 
 def wrong(estimator, name, expected, got):
-    """The complaint about a parameter, in scikit-learn's words."""
+    """Returns the error about a parameter, in scikit-learn's wording."""
     kind = type(estimator).__name__
     return InvalidParameterError(f"The {name!r} parameter of {kind} must be {expected}. Got {got} instead.")
 
 
 def shown(value, expected):
-    """A value that is not what was expected; one that only has the wrong type says so."""
+    """Formats a rejected value; a float given for an int is called a float."""
     is_float = isinstance(value, Real) and not isinstance(value, Integral) and expected.startswith("an int")
     return f"{value!r}, which is a float," if is_float else repr(value)
 
 
 @contextmanager
 def renamed(estimator, names=NAMES):
-    """Complaints of the core name parameters as the caller wrote them."""
+    """Renames the parameters in errors of the core to the names of the estimator."""
     try:
         yield
     except ValueError as error:
@@ -274,7 +274,7 @@ def renamed(estimator, names=NAMES):
 
 
 def documented(kind):
-    """Writes the parameters of an estimator into its docstring, where that says ``%(parameters)s``."""
+    """Writes the parameters of an estimator into its docstring, in place of ``%(parameters)s``."""
     if kind.__doc__ is not None:  # as with python -OO
         parameters = "\n".join(map(paragraph, fields(kind)))
         kind.__doc__ = cleandoc(kind.__doc__).replace("%(parameters)s", parameters)
@@ -282,7 +282,7 @@ def documented(kind):
 
 
 def paragraph(one):
-    """A parameter as numpy's docstrings have it."""
+    """Formats a parameter as in a numpydoc docstring."""
     text, more = fill(one.metadata["text"], 110, break_on_hyphens=False), one.metadata["more"]
     body = f"{text}\n\n{more}\n" if more else text
     return f"{one.name} : {formatannotation(one.type)}, default={one.default!r}\n{indent(body, '    ')}"

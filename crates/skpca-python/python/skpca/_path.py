@@ -1,4 +1,4 @@
-"""`path`: what each of many penalties, or each number of points, gives, for little more than one fit."""
+"""`path`: models for many penalties, or all numbers of points, for little more than the cost of one fit."""
 
 import numpy as np
 from sklearn.utils import Bunch
@@ -8,18 +8,18 @@ from ._estimators import SparseKernelPCA
 from ._kernel_model import double
 from ._registry import METHODS, listed, those
 
-# Sizes go up to so many times the number of components.
-MOST = 3
+# Largest size by default, in multiples of the number of components.
+SIZES_PER_COMPONENT = 3
 COMPONENTS = 10
-# What is told of a step beside its support.
+# Fields of a step besides its support.
 STEP = ("penalty", "fidelity", "objective", "gap", "n_iter", "converged")
 
 
 def path(X, n_components=None, *, eps=1e-2, n_shares=20, shares=None, max_support=None, **parameters):
-    """What each size or each penalty gives, each model from the one before.
+    """Fit a path of sizes or penalties, each model starting from the one before.
 
-    Methods that grow a model point by point, as the default does, have a path of sizes; those with a penalty one of
-    penalties, as `sklearn.linear_model.lasso_path` has.
+    Methods that grow a model point by point, such as the default, have a path of sizes; those with a penalty have a
+    path of penalties, like `sklearn.linear_model.lasso_path`.
 
     Parameters
     ----------
@@ -28,15 +28,16 @@ def path(X, n_components=None, *, eps=1e-2, n_shares=20, shares=None, max_suppor
     n_components : int or None, default=None
         Number of components; None is 10, or the rank of the data where that is lower.
     eps : float, default=1e-2
-        The smallest penalty as a share of the largest useful one, from which on nothing is selected.
+        The smallest penalty as a share of the largest useful penalty, at which nothing is selected any more.
     n_shares : int, default=20
-        Number of penalties, between which the ratio is constant.
+        Number of penalties, in geometric progression.
     shares : array-like of shape (n_shares,), default=None
-        Shares of the largest useful penalty in place of those.
+        Shares of the largest useful penalty, instead of `eps` and `n_shares`.
     max_support : int or None, default=None
-        The largest size of a path of sizes; None is three times the number of components.
+        Largest size of a path of sizes; None is three times the number of components.
     **parameters
-        Those of :class:`SparseKernelPCA`: `method`, `kernel`, `gamma`, `center`, `scaling`, `random_state`, `n_jobs`, …
+        Parameters of :class:`SparseKernelPCA`: `method`, `kernel`, `gamma`, `center`, `scaling`, `random_state`,
+        `n_jobs`, …
 
     Returns
     -------
@@ -66,7 +67,7 @@ def path(X, n_components=None, *, eps=1e-2, n_shares=20, shares=None, max_suppor
     """
     estimator = SparseKernelPCA(n_components, **parameters)
     _parameters.check(estimator)
-    given = _asked(estimator)
+    given = _fit_options(estimator)
     name = _spec.fields("method", estimator.method)["name"]
     if name not in METHODS:
         valid = ", ".join(METHODS)
@@ -80,11 +81,11 @@ def path(X, n_components=None, *, eps=1e-2, n_shares=20, shares=None, max_suppor
         if shares is not None:
             able = listed(those(METHODS, "path"))
             raise ValueError(f"shares: only {able} have a path of penalties; {name} has one of sizes, give max_support")
-        return _of_sizes(X, max_support or MOST * (n_components or COMPONENTS), given)
+        return _of_sizes(X, max_support or SIZES_PER_COMPONENT * (n_components or COMPONENTS), given)
 
 
-def _asked(estimator):
-    """What the core is asked for."""
+def _fit_options(estimator):
+    """Returns the options of the core's fit."""
     for name in ("n_support", "fidelity"):
         if getattr(estimator, name) is not None:
             raise ValueError(f"{name} = {getattr(estimator, name)!r}: a path has many sizes")
@@ -105,7 +106,7 @@ def _shares(eps, n_shares, shares):
         return np.asarray(shares, dtype=float)
     if not 0 < eps < 1:
         raise ValueError(f"eps = {eps!r}: expected a number between 0 and 1")
-    if not _parameters.is_whole(n_shares):
+    if not _parameters.is_integer(n_shares):
         raise ValueError(f"n_shares = {n_shares!r}: expected an integer from 1")
     return np.geomspace(1, eps, n_shares)
 

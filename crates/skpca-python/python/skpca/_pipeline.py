@@ -1,6 +1,6 @@
-"""`save`: a pipeline of scalers and one of our estimators as one model file, which takes raw rows.
+"""`save`: a pipeline of scalers and an estimator of skpca as one model file, which takes raw rows.
 
-x ↦ (x − shift) / scale        every scaler here; one after another is such a scaler again
+x ↦ (x − shift) / scale        every scaler here; their composition has the same form
 """
 
 import json
@@ -16,15 +16,16 @@ from ._kernel_model import KernelModel
 def save(estimator, path):
     """Write an estimator, or a pipeline of scalers that ends in one, to a model file.
 
-    A model file takes rows as the pipeline does: what `StandardScaler`, `MinMaxScaler`, `MaxAbsScaler` and
-    `RobustScaler` do to columns goes into the model. The `skpca` program and `load` read it.
+    The model file takes the same rows as the pipeline: `StandardScaler`, `MinMaxScaler`, `MaxAbsScaler` and
+    `RobustScaler` become part of the model. The `skpca` program and `load` can read it.
 
     Parameters
     ----------
     estimator : SparseKernelPCA, KernelNovelty or Pipeline
-        Fitted. All steps of a pipeline but the last are scalers, None or ``"passthrough"``.
+        Fitted. All steps of a pipeline except the last must be scalers, None or ``"passthrough"``.
     path : str or path-like
-        Where to. An older file is replaced only once the new one is whole, and keeps its mode; links are followed.
+        The file. An existing file is replaced only once the new one is complete, and keeps its mode; links are
+        followed.
 
     Examples
     --------
@@ -70,7 +71,7 @@ def _ours(estimator):
 
 
 def _composed(scalers, width):
-    """Shift and scale of scalers one after another."""
+    """Returns the shift and scale of a sequence of scalers."""
     shift, scale = np.zeros(width), np.ones(width)
     for scaler in scalers:
         own_shift, own_scale = _affine(scaler, width)
@@ -79,9 +80,9 @@ def _composed(scalers, width):
 
 
 def _affine(scaler, width):
-    """x ↦ (x − shift) / scale of one scaler."""
+    """Returns the shift and scale of one scaler: x ↦ (x − shift) / scale."""
     zeros, ones = np.zeros(width), np.ones(width)
-    # By its very type: what a subclass does is not known.
+    # The exact type: a subclass may do something else.
     kind = type(scaler)
     if kind is StandardScaler:
         shift = scaler.mean_ if scaler.with_mean else zeros
@@ -103,7 +104,7 @@ def _affine(scaler, width):
 
 
 def _rule(scalers):
-    """The scaling that a fit can be asked for which does the same as the last of the scalers."""
+    """Returns the `scaling` parameter that is equivalent to the last scaler, if there is one."""
     last = scalers[-1]
     if type(last) is StandardScaler and last.with_mean and last.with_std:
         return "standard"
@@ -111,6 +112,6 @@ def _rule(scalers):
 
 
 def _words(estimator, rule):
-    """The parameters that the estimator was given, and the pipeline's scaling; models of the program have none."""
+    """Returns the estimator's parameters with the pipeline's scaling; None if either is missing."""
     words = json.loads(estimator._model.request() or "{}").get("words")
     return json.dumps({**words, "scaling": rule}) if words and rule else None

@@ -1,11 +1,11 @@
-"""Which rows have these features?
+"""Pre-images: rows that have given features.
 
-Fixed point (Mika et al. 1998): the row whose image in feature space is nearest to a sum over the support.
+Fixed point (Mika et al. 1998): the row whose image in feature space is nearest to a combination over the support.
 
     target  φ̄ + Σ_k y_k v_k = Σ_i γ_i φ(z_i),    γ = β + A E Eᵀ y
     step    x ← Σ_i γ_i k(x, z_i) z_i / Σ_i γ_i k(x, z_i)                      their (10), Gaussian kernels only
 
-Kernel ridge (Bakir, Weston & Schölkopf 2004): a regression of rows on their features, over those of the support.
+Kernel ridge (Bakir, Weston & Schölkopf 2004): a regression of rows on their features, centred at those of the support.
 
     x ≈ x̄ + Σ_i w_i g(y, c_i),   g(y, c) = exp(−‖y − c‖² / mean squared distance),   c_i the features of z_i
 """
@@ -27,7 +27,7 @@ def applies(model):
 
 
 def fixed_point(model, features):
-    """Pre-images of rows of features under a Gaussian kernel."""
+    """Computes pre-images of rows of features under a Gaussian kernel."""
     parts, kernel = model.arrays(), json.dumps(json.loads(model.describe())["kernel"])
     points = parts["support"]
     weights = targets(parts, features)
@@ -36,7 +36,7 @@ def fixed_point(model, features):
     for _ in range(STEPS):
         pull = weights[moving] * _core.kernel(kernel, rows[moving], points)
         total = pull.sum(axis=1, keepdims=True)
-        # Where the pulls cancel there is no next point: the row stays.
+        # Where the weights cancel, the step is undefined: the row stays.
         good = total > 1e-12 * np.abs(pull).sum(axis=1, keepdims=True)
         moved = np.where(good, pull @ points / np.where(good, total, 1.0), rows[moving])
         change = np.abs(moved - rows[moving]).max(axis=1)
@@ -48,7 +48,7 @@ def fixed_point(model, features):
 
 
 def targets(parts, features):
-    """γ of each row of features."""
+    """Computes γ for each row of features."""
     along = features
     if "frame" in parts:
         along = features @ parts["frame"] @ parts["frame"].T
@@ -56,17 +56,17 @@ def targets(parts, features):
 
 
 def nearest(points, products):
-    """The support point nearest to each target: all have length 1, so the one with the largest inner product."""
+    """Returns the support point nearest to each target: all have norm 1, so the one with the largest inner product."""
     return points[products.argmax(axis=1)]
 
 
-# Training rows that a kernel ridge regression sees, and points it is a sum over, at most.
+# Maximum number of training rows and of centres of a kernel ridge regression.
 SEEN = 4000
 CENTRES = 500
 
 
 class KernelRidge:
-    """Rows from features by a regression that stores as many numbers as the support has."""
+    """Kernel ridge regression of rows on features; stores as many numbers as the support."""
 
     def __init__(self, model, support, X, alpha, weights=None):
         counts = np.ones(len(X)) if weights is None else weights
@@ -80,7 +80,7 @@ class KernelRidge:
         among = _core.kernel(self.kernel, self.centres, self.centres)
         weighted = values.T * counts
         normal = weighted @ values + alpha * among
-        # Centres may coincide; the least of the solutions is as good as any.
+        # Centres may coincide: take the solution of least norm.
         self.weights = lstsq(normal, weighted @ (X - self.mean), cond=1e-12)[0]
 
     def predict(self, features):
@@ -89,5 +89,5 @@ class KernelRidge:
 
 
 def spread(rows, most):
-    """Rows evenly spread over all, if there are more than that."""
+    """Returns at most `most` rows, evenly spaced."""
     return np.ascontiguousarray(rows[np.linspace(0, len(rows) - 1, min(len(rows), most)).astype(int)])

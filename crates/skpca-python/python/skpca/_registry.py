@@ -1,32 +1,33 @@
-"""What the core knows of methods and kernels, and how docstrings say it."""
+"""The core's registries of methods and kernels, and their description in docstrings."""
 
 import json
 from textwrap import fill
 
 from . import _core
 
-# Everything that the core knows of methods and kernels, by name.
+# Registry entries of methods and kernels, by name.
 METHODS = {entry["name"]: entry for entry in json.loads(_core.methods())}
 KERNELS = {entry["name"]: entry for entry in json.loads(_core.kernels())}
 
-# scikit-learn's names of kernels that differ from the core's.
+# scikit-learn's names of kernels, where they differ from the core's.
 ALIASES = {entry["sklearn"]: name for name, entry in KERNELS.items() if entry["sklearn"]}
 
 
 def known(entry):
-    """The estimator's parameters that an entry of a registry has, and what they are called there."""
+    """Maps parameters of the estimators to the names they have in a registry entry."""
     return {one["sklearn"]: one["name"] for one in entry["parameters"] if one["sklearn"]} if entry else {}
 
 
-# Kernels that our own formulas use: k(x, z) = x·z, and exp(−γ ‖x − z‖²).
+# The kernel k(x, z) = x·z, which user-defined kernels are reduced to.
 LINEAR = next(name for name, entry in KERNELS.items() if entry["linear"])
-# The method that looks at columns, and needs the kernel above.
+# The method that selects columns, which needs the linear kernel.
 COLUMNS = next(name for name, entry in METHODS.items() if entry["linear"])
+# The kernel exp(−γ ‖x − z‖²), for the kernel ridge regression.
 GAUSSIAN = next(name for name, entry in KERNELS.items() if entry["gaussian"] and "gamma" in known(entry))
 
 
 def owners(registry, parameter, field):
-    """The entries that have a parameter of the estimators, by what the registry says of it in some field."""
+    """Groups the entries that have a parameter of the estimators by one field of its declaration."""
     found = {}
     for entry in registry.values():
         for one in entry["parameters"]:
@@ -36,18 +37,18 @@ def owners(registry, parameter, field):
 
 
 def those(registry, capability):
-    """Names of the entries that have a capability."""
+    """Returns the names of the entries that have a capability."""
     return [name for name, entry in registry.items() if entry[capability]]
 
 
 def listed(names):
-    """`"a", "b" and "c"`"""
+    """Joins names: `"a", "b" and "c"`."""
     *first, last = [f'"{name}"' for name in names] or ["none"]
     return f"{', '.join(first)} and {last}" if first else last
 
 
 def described(registry):
-    """A paragraph for each entry of a registry, then one for each parameter."""
+    """Returns a list item for each entry of a registry, then one for each parameter."""
     entries = [item(spelled(entry), entry["summary"], entry["source"]) for entry in registry.values()]
     parameters = [item(f"``{one['name']}`` of {listed(names)}", *explained(one)) for one, names in grouped(registry)]
     return "\n".join([*entries, "", "Their own parameters:", "", *parameters])
@@ -65,7 +66,7 @@ def explained(parameter):
 
 
 def grouped(registry):
-    """Parameters, and the entries that have them: those that are the same for several, once."""
+    """Returns the distinct parameters, each with the entries that have it."""
     found = []
     for name, entry in registry.items():
         for parameter in entry["parameters"]:
@@ -78,6 +79,6 @@ def grouped(registry):
 
 
 def item(name, text, remark):
-    """An item of a list, in lines of a docstring."""
+    """Formats a list item, wrapped for a docstring."""
     remark = f" ({remark})" if remark else ""
     return fill(f"- {name}: {text}{remark}", 100, subsequent_indent="  ", break_on_hyphens=False)

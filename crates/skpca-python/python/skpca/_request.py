@@ -1,7 +1,7 @@
-"""What a model was asked for ⇄ the parameters of an estimator.
+"""Converts between the request in a model file and the parameters of an estimator.
 
-An estimator's parameters go into its model file as they were given. The program, and files of older versions, have
-other words for them.
+An estimator's parameters are written to its model file as given. Files of the program and of older versions use other
+names.
 """
 
 import json
@@ -11,13 +11,13 @@ import numpy as np
 from . import _spec
 from ._registry import METHODS
 
-# Share of fresh normal rows that may be called outliers by default; methods that need labels call as many training
+# Default share of new normal rows that may be flagged as outliers; for methods that need labels, share of the training
 # rows.
 CONTAMINATION = 0.05
 
 
 def words(estimator, seed):
-    """An estimator's parameters as a model file keeps them. A generator is the seed that it gave."""
+    """Serialises an estimator's parameters for a model file; a random generator becomes the seed that it gave."""
     given = estimator.get_params(deep=False)
     if isinstance(given["random_state"], np.random.RandomState) or given["random_state"] is np.random:
         given["random_state"] = seed
@@ -25,7 +25,7 @@ def words(estimator, seed):
 
 
 def kept(item):
-    """A parameter that JSON can hold; the others are functions, of models that no file can hold."""
+    """Converts a parameter to JSON types; functions become None, as their models cannot be saved."""
     name, value = item
     try:
         return name, json.loads(json.dumps(value, default=_spec.plain, allow_nan=False))
@@ -34,7 +34,7 @@ def kept(item):
 
 
 def parameters(kind, model):
-    """The parameters of an estimator of this kind that fits such a model."""
+    """Returns the parameters of an estimator of this class that fits such a model."""
     known = kind().get_params(deep=False)
     request = model.request()
     given = translated(json.loads(model.describe())) if request is None else from_request(json.loads(request))
@@ -42,7 +42,7 @@ def parameters(kind, model):
 
 
 def from_request(request):
-    """In the caller's own words, or by what the core was asked for."""
+    """Returns the parameters as the caller gave them, or derives them from the core's request."""
     asked = {
         "n_components": request["components"],
         "method": bare(request["method"]),
@@ -64,7 +64,7 @@ def from_request(request):
 
 
 def translated(about):
-    """By what became of it, where the file does not know more: as many points, chosen in the same way."""
+    """Derives the parameters from the fitted model if the file has no request: as many points, chosen the same way."""
     method = about["method"]
     return {
         "n_components": about["q"],
@@ -81,11 +81,11 @@ def translated(about):
 
 
 def bare(spec):
-    """A name, where there is no more."""
+    """Returns only the name of a spec without parameters."""
     return spec["name"] if len(spec) == 1 else spec
 
 
 def contamination(quantile):
-    """The share above a quantile, as someone would write it."""
+    """Returns the share above a quantile, rounded if that is exact."""
     short = round(1.0 - quantile, 12)
     return short if 1.0 - short == quantile else 1.0 - quantile

@@ -1,4 +1,4 @@
-"""How scikit-learn's parameters are spelled in the core: `{"name": "rbf", "gamma": 0.5}`, and a seed."""
+"""Converts scikit-learn's parameters to specs of the core, `{"name": "rbf", "gamma": 0.5}`, and to a seed."""
 
 import dataclasses
 import json
@@ -11,12 +11,12 @@ from ._registry import ALIASES, KERNELS, METHODS, known
 
 # Fields of a spec that name an entry.
 NAMES = {"name", *(one["name"] for entry in KERNELS.values() for one in entry["parameters"] if one["type"] == "kernel")}
-# Parameters of the estimators that methods have.
+# Parameters of the estimators that are passed on to methods.
 OF_METHODS = sorted({name for entry in METHODS.values() for name in known(entry)})
 
 
 def fields(what, value):
-    """A name, a name with parameters as on the command line, or a dict, as a dict of its own."""
+    """Converts a name, a name with parameters as on the command line, or a dict to a new dict."""
     if isinstance(value, str):
         value = json.loads(_core.parse_spec(value)) if "," in value else {"name": value}
     if not isinstance(value, dict) or not isinstance(value.get("name"), str):
@@ -27,7 +27,7 @@ def fields(what, value):
 
 
 def joined(estimator, spec, given):
-    """The parameters of the estimator and those of its dict. A dict goes before defaults, but may not contradict."""
+    """Merges the estimator's parameters and those of its dict, which overrides defaults; contradictions are errors."""
     defaults = {one.name: one.default for one in dataclasses.fields(estimator)}
     for ours, (theirs, value) in given.items():
         if theirs in spec and spec[theirs] != value and value != defaults[ours]:
@@ -36,10 +36,10 @@ def joined(estimator, spec, given):
 
 
 def kernel(estimator):
-    """The kernel; what its dict says goes before the defaults of `gamma`, `degree` and `coef0`."""
+    """Returns the kernel's spec; its dict overrides the defaults of `gamma`, `degree` and `coef0`."""
     spec = fields("kernel", estimator.kernel)
     entry = KERNELS.get(spec["name"])
-    # A kernel made of another one has the parameters of that one.
+    # A kernel with a base kernel takes the parameters of its base.
     bases = [one for one in entry["parameters"] if one["type"] == "kernel"] if entry else []
     for base in bases:
         entry = KERNELS.get(spec.get(base["name"], base["default"]))
@@ -48,19 +48,19 @@ def kernel(estimator):
 
 
 def method(estimator):
-    """The method; what its dict says goes before the defaults of `refit`, `tol` and `max_iter`."""
+    """Returns the method's spec; its dict overrides the defaults of `refit`, `tol` and `max_iter`."""
     spec = fields("method", estimator.method)
     names = known(METHODS.get(spec["name"]))
     given = {name: getattr(estimator, name) for name in OF_METHODS if getattr(estimator, name) is not None}
     for name, value in given.items():
-        # A parameter with a default is there for the methods that have it.
+        # A parameter with a default is ignored by methods that lack it.
         if name not in names and getattr(type(estimator), name) is None:
             raise ValueError(f"{name} = {value!r}: the method {spec['name']} has no such parameter")
     return joined(estimator, spec, {name: (names[name], value) for name, value in given.items() if name in names})
 
 
 def labelled(estimator):
-    """Whether a fit looks at labels. Asked before parameters are checked, so wrong ones are no error here."""
+    """Whether a fit uses labels. Called before parameters are checked, so invalid ones are not an error here."""
     method, kernel = entry_of(METHODS, estimator.method), entry_of(KERNELS, estimator.kernel)
     learned = (
         kernel["labelled"] and isinstance(estimator.kernel, dict) and set(kernel["learned"]) & set(estimator.kernel)
@@ -69,14 +69,14 @@ def labelled(estimator):
 
 
 def entry_of(registry, value):
-    """The entry that a name or a dict names; one that needs no labels where there is none."""
+    """Returns the registry entry of a name or a dict; if there is none, one that needs no labels."""
     name = value.get("name") if isinstance(value, dict) else value
     name = name.partition(",")[0] if isinstance(name, str) else name
     return registry.get(name, {"labelled": False}) if isinstance(name, str) else {"labelled": False}
 
 
 def text(what, spec):
-    """As the core reads it; numpy's numbers and arrays included."""
+    """Serialises a spec for the core, including numpy numbers and arrays."""
     try:
         return json.dumps(spec, default=plain, allow_nan=False)
     except (TypeError, ValueError) as error:
@@ -84,7 +84,7 @@ def text(what, spec):
 
 
 def plain(value):
-    """A number or an array of numpy's, or a fraction, as JSON has it."""
+    """Converts numpy numbers and arrays, and fractions, to JSON types."""
     if hasattr(value, "tolist"):
         return value.tolist()
     if isinstance(value, Real):
@@ -93,7 +93,7 @@ def plain(value):
 
 
 def seed(random_state):
-    """A whole number is the seed itself, as on the command line; a generator is asked for one."""
+    """Returns an integer as it is, as on the command line; draws a seed from a generator."""
     if isinstance(random_state, Integral):
         return int(random_state)
     return int(check_random_state(random_state).randint(2**31 - 1))

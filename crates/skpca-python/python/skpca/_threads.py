@@ -1,11 +1,11 @@
-"""How many threads a call may use: `n_jobs` as scikit-learn's users know it, and the limits that others set.
+"""The number of threads of a call: `n_jobs` with scikit-learn's meaning, and external limits.
 
-    an integer above 0      so many
-    -1, -2, …               all that are allowed, all but one, …
+    an integer above 0      this many
+    -1, -2, …               all available, all but one, …
     None                    as `joblib.parallel_config` says; otherwise 1 in a worker of joblib, which has cores of
-                            its own, and all that are allowed elsewhere
+                            its own, and all available elsewhere
 
-Allowed are the processor's cores, less what `OMP_NUM_THREADS`, threadpoolctl or a container leave: as in scikit-learn.
+As in scikit-learn, available are the processor's cores, limited by `OMP_NUM_THREADS`, threadpoolctl or a container.
 """
 
 from contextlib import contextmanager
@@ -17,12 +17,12 @@ from sklearn.utils._openmp_helpers import _openmp_effective_n_threads, _openmp_p
 
 from . import _core
 
-# As many rows as the core handles without waking a thread: to ask joblib would take longer than they do.
+# Number of rows up to which the core uses one thread: asking joblib would take longer than the computation.
 FEW_ROWS = 256
 
 
 def number(n_jobs):
-    """The number of threads that `n_jobs` means here and now."""
+    """Resolves `n_jobs` to the current number of threads."""
     if n_jobs is None:
         backend, n_jobs = get_active_backend()
         if n_jobs is None:
@@ -31,13 +31,13 @@ def number(n_jobs):
 
 
 def allowed():
-    """How many threads there may be at most."""
+    """Returns the maximum number of threads."""
     return _openmp_effective_n_threads() if _openmp_parallelism_enabled() else cpu_count()
 
 
 @contextmanager
 def limited(n_jobs):
-    """The core uses no more threads than `n_jobs` means."""
+    """Limits the threads of the core to `n_jobs`."""
     before = _core.use_threads(number(n_jobs))
     try:
         yield
@@ -46,7 +46,7 @@ def limited(n_jobs):
 
 
 def on_threads(method):
-    """A method of an estimator that looks at rows, on the threads of its `n_jobs`."""
+    """Makes an estimator's method of rows run on `n_jobs` threads."""
 
     @wraps(method)
     def call(self, X, *rest, **options):

@@ -1,4 +1,4 @@
-"""Estimators that fit Dask arrays and dataframes: the rows stay where they are.
+"""Estimators that fit Dask arrays and dataframes without moving the rows.
 
     from dask.distributed import Client
     from skpca.dask import SparseKernelPCA
@@ -7,10 +7,10 @@
     pca = SparseKernelPCA(n_components=5, n_support=50, random_state=0).fit(X)     # X: a Dask array or dataframe
     features = pca.transform(X)                                                    # lazy, in the chunks of X
 
-A fit runs here, as any other does. Of the rows it needs some by number, and sums over all of them: a sum is a tree of
-tasks over the partitions, whose order does not depend on the workers, so that the same partitions give the same bits.
-Only sums of m x m numbers and samples of rows move. A task computes on one thread: give workers as many as they have
-cores. Where X does not fit in the memory of the workers it is computed anew for each pass; otherwise persist it.
+A fit runs on the local machine. It needs some rows by index, and sums over all rows: a sum is a tree of tasks over the
+partitions, whose order does not depend on the workers, so that the same partitions give the same bits. Only sums of
+m x m numbers and samples of rows are transferred. A task computes on one thread: give workers as many threads as they
+have cores. If X does not fit in the memory of the workers it is recomputed for each pass; otherwise persist it.
 
 Install with ``pip install 'skpca[dask]'``.
 """
@@ -32,22 +32,22 @@ from .exceptions import WorkerWarning
 
 __all__ = ["KernelNovelty", "SparseKernelPCA"]
 
-# Sums that one task merges: part of what the bits depend on.
+# Number of sums that one task merges; results depend on it in their last bits.
 SPLIT_EVERY = 8
-# Bytes of gathered rows that are kept: several parts of a fit ask for the same ones.
+# Size in bytes of the cache of gathered rows: several steps of a fit need the same rows.
 KEPT = 256_000_000
-# Rows for what is done beside the fit itself: inverses that are regressions, correlations of a method's own components.
+# Number of rows sampled for steps after the fit: regressions for inverses, correlations of a method's own components.
 BESIDE = 20_000
 
 
 class Fits:
-    """What the estimators of this module have in place of the local ones' way to the rows. Not for use by itself."""
+    """Mixin that fits Dask collections. Not for direct use."""
 
     def _fit(self, X, y, sample_weight=None):
         if not is_collection(X):
             return super()._fit(X, y, sample_weight)
         if sample_weight is not None:
-            raise ValueError("sample_weight: rows of a Dask collection count one each; give an array of them")
+            raise ValueError("sample_weight: rows of a Dask collection cannot have weights; give them as an array")
         _parameters.check(self)
         if _given.is_given(self.kernel):
             raise ValueError("kernel: a function or a precomputed matrix needs all rows in one place")
@@ -62,7 +62,7 @@ class Fits:
         return some, None
 
     def _know(self, names, width):
-        """What `validate_data` keeps of the columns."""
+        """Sets the attributes that `validate_data` sets from the columns."""
         self.n_features_in_ = width
         if names is not None and all(isinstance(name, str) for name in names):
             self.feature_names_in_ = np.array(names, dtype=object)
@@ -70,14 +70,14 @@ class Fits:
             del self.feature_names_in_
 
     def _looks_at_rows(self):
-        """Whether anything beside the fit does: a regression that inverts features, or correlations of components."""
+        """Whether steps after the fit need rows: a regression for inverses, or correlations of components."""
         inverse = getattr(self, "inverse", "fixed-point")
         regresses = inverse not in (None, "fixed-point") or inverse is None and not _preimage.applies(self._model)
         return regresses or self._frame is not None
 
 
 def as_local(kind):
-    """The documentation of a local estimator, on one that fits Dask collections."""
+    """Copies the docstring of a local estimator to one that fits Dask collections."""
 
     def documented_as(ours):
         ours.__doc__ = kind.__doc__ and kind.__doc__.replace("{array-like, sparse matrix}", "Dask collection or array")
@@ -97,9 +97,9 @@ class KernelNovelty(Fits, _novelty.KernelNovelty):
 
 
 class Partitions:
-    """The rows of a Dask collection, as the core asks for them: `shape`, `gather` and `fold`.
+    """The rows of a Dask collection with the interface that the core expects: `shape`, `gather` and `fold`.
 
-    Rows are numbered through all partitions, in their order.
+    Row numbers run through all partitions, in order.
     """
 
     def __init__(self, X, verbose=None):
@@ -121,25 +121,25 @@ class Partitions:
         return self.shape[0]
 
     def with_labels(self, y):
-        """Keeps the class of every row, as a number, and returns them."""
+        """Stores and returns the class index of every row."""
         if y is None:
             raise ValueError("y: a method or a kernel needs the class of each row")
         y = np.asarray(y.compute() if is_collection(y) else y)
         if y.shape != (len(self),):
             raise ValueError(f"y has shape {y.shape}, expected one label for each of the {len(self)} rows")
         check_classification_targets(y)
-        # In the order of appearance, as the core numbers them.
+        # Classes are numbered in order of appearance, as in the core.
         _, first, codes = np.unique(y, return_index=True, return_inverse=True)
         self.labels = np.argsort(np.argsort(first))[codes].astype(np.int64)
         return self.labels
 
     def sample(self, count):
-        """So many rows, the same each time, in their order."""
+        """Returns up to `count` rows, the same each time, in order."""
         n = len(self)
         return self.gather(np.sort(np.random.default_rng(0).choice(n, min(n, count), replace=False)))
 
     def gather(self, numbers):
-        """The rows with these numbers, in that order."""
+        """Returns the rows with these numbers, in that order."""
         wanted, place = np.unique(numbers, return_inverse=True)
         rows, missing = np.empty((len(wanted), self.shape[1])), np.ones(len(wanted), dtype=bool)
         for known, values in list(self._kept):
@@ -152,7 +152,7 @@ class Partitions:
         return rows[place]
 
     def _fetch(self, wanted):
-        """Rows with increasing numbers, from the workers."""
+        """Fetches rows with increasing numbers from the workers."""
         begin = time.perf_counter()
         bounds = np.searchsorted(wanted, self.starts)
         tasks = [
@@ -169,7 +169,7 @@ class Partitions:
         return rows
 
     def fold(self, stage, sent):
-        """The sum of a pass over all rows, both as bytes."""
+        """Computes the sum of a pass over all rows; pass and sum are bytes."""
         begin = time.perf_counter()
         name, counts = stage.replace(" ", "-"), np.diff(self.starts)
         labelled = _core.asks_for_labels(sent)
@@ -229,7 +229,7 @@ class Partitions:
 
 
 def current_client():
-    """The client of a cluster, if there is one; Dask's own schedulers need none."""
+    """Returns the client of the current cluster, if there is one; Dask's local schedulers need none."""
     try:
         from distributed import get_client
     except ImportError:
@@ -241,7 +241,7 @@ def current_client():
 
 
 def partitions(X):
-    """The partitions of a collection, in order, each with all columns."""
+    """Returns the partitions of a collection, in order, each with all columns."""
     if hasattr(X, "chunks"):
         if X.ndim != 2:
             raise ValueError(f"X: expected an array of 2 dimensions, found {X.ndim}")
@@ -252,15 +252,15 @@ def partitions(X):
 
 
 def task(name, function, *arguments):
-    """A task that the dashboard shows under a name that says what it is for."""
+    """Creates a task with a descriptive name for the dashboard."""
     return delayed(function, pure=False)(*arguments, dask_key_name=f"skpca-{name}-{uuid4().hex}")
 
 
-# What follows runs on workers. Each task computes on one thread: there are as many tasks as cores.
+# The following functions run on workers. Each task uses one thread: there are as many tasks as cores.
 
 
 def look(part, i):
-    """What there is to know of a partition and of the worker that has it, before any fit."""
+    """Describes a partition and its worker, before a fit."""
     rows = part if hasattr(part, "columns") else np.atleast_1d(part)
     return {
         "rows": len(rows),
@@ -272,7 +272,7 @@ def look(part, i):
 
 
 def values(part, i, names):
-    """The numbers of a partition, in the order of the columns' names, as the core reads them."""
+    """Converts a partition to an array for the core, with columns in the order of `names`."""
     try:
         return np.ascontiguousarray(part if names is None else part[names], dtype=np.float64)
     except (TypeError, ValueError) as error:
@@ -280,7 +280,7 @@ def values(part, i, names):
 
 
 def take(part, which, numbers):
-    """Rows of a partition, by their numbers in it."""
+    """Returns rows of a partition, by their indices in it."""
     i, names = which
     rows = values(part.iloc[numbers] if hasattr(part, "iloc") else part[numbers], i, names)
     if not np.isfinite(rows).all():
@@ -291,7 +291,7 @@ def take(part, which, numbers):
 
 
 def run(sent, part, which, first, labels):
-    """The sum of a pass over a partition, of which the first row has the number `first`."""
+    """Computes the sum of a pass over a partition whose first row has the number `first`."""
     i, names = which
     _core.use_threads(1)
     try:
@@ -302,13 +302,13 @@ def run(sent, part, which, first, labels):
 
 
 def merge(sent, sums):
-    """The sum over several partitions, in their order."""
+    """Merges the sums of several partitions, in order."""
     _core.use_threads(1)
     return _core.merge_sums(sent, sums)
 
 
 def lazily(method, estimator, X):
-    """What a method of a fitted estimator makes of each partition, when that is computed."""
+    """Applies a method of a fitted estimator to each partition lazily."""
     name = method.__name__.lstrip("_")
     few = estimator.support_vectors_[:1] if hasattr(estimator, "support_vectors_") else estimator.mean_[None]
     with warnings.catch_warnings():
@@ -322,7 +322,7 @@ def lazily(method, estimator, X):
 
 
 def over_chunks(method, estimator, X, answer):
-    """The answers for the chunks of an array; `answer` is one for a few rows."""
+    """Applies a method to the chunks of an array; `answer` is its result for a few rows."""
     given, carried = estimator
     if X.numblocks[1] > 1:
         X = X.rechunk({1: -1})
@@ -341,7 +341,7 @@ def over_chunks(method, estimator, X, answer):
 
 
 def answered(rows, name, estimator, shape=None):
-    """What a method says of some rows, which may be none."""
+    """Applies a method to some rows, possibly none."""
     if len(rows) == 0:
         return np.empty((0, *shape))
     with parallel_config(n_jobs=1):
@@ -349,14 +349,14 @@ def answered(rows, name, estimator, shape=None):
 
 
 def answered_frame(rows, name, estimator):
-    """The same of a dataframe, as one with the same index."""
+    """Applies a method to a dataframe; the result has the same index."""
     width = estimator.n_components_ if name == "transform" else None
     shape = () if width is None else (width,)
     return frame(answered(rows, name, estimator, shape), name, rows.index, estimator)
 
 
 def frame(answer, name, index, estimator):
-    """An answer as a dataframe, or a series."""
+    """Converts an answer to a dataframe or a series."""
     import pandas as pd
 
     if answer.ndim == 1:

@@ -1,4 +1,4 @@
-"""Warnings of skpca, one class each: ``warnings.simplefilter("ignore", skpca.exceptions.ShortfallWarning)``."""
+"""Warning classes, for filters: ``warnings.simplefilter("ignore", skpca.exceptions.ShortfallWarning)``."""
 
 
 class SkpcaWarning(UserWarning):
@@ -14,8 +14,8 @@ class DenseCopyWarning(SkpcaWarning):
 
 
 class RangeWarning(SkpcaWarning):
-    """Rows are far outside the range of the training rows, as raw rows are of a model of scaled ones."""
+    """Rows are far outside the range of the training rows, such as raw rows given to a model of scaled rows."""
 
 
 class WorkerWarning(SkpcaWarning):
-    """Workers of a cluster compute with another instruction set than this machine; the message names them."""
+    """Workers of a cluster use another instruction set than this machine; the message names the instruction sets."""

@@ -1,7 +1,7 @@
 """Fitted estimators as ONNX graphs of standard operators.
 
-`export` writes a file and needs nothing else installed. Where skl2onnx is installed, importing this module registers
-the estimators with it, so that `to_onnx` takes pipelines with them.
+`export` writes a file and needs no other package. If skl2onnx is installed, importing this module registers the
+estimators with it, so that `to_onnx` converts pipelines that contain them.
 """
 
 from pathlib import Path
@@ -18,7 +18,7 @@ FLOAT, DOUBLE = 1, 11
 
 
 def to_bytes(estimator, *, double=False):
-    """The graph of a fitted estimator, as the bytes of an ONNX file.
+    """Convert a fitted estimator to the bytes of an ONNX file.
 
     Parameters
     ----------
@@ -26,14 +26,14 @@ def to_bytes(estimator, *, double=False):
         A fitted estimator; its kernel must be one of the core, not a function or a matrix.
     double : bool, default=False
         64-bit inputs, arithmetic and outputs. Otherwise inputs and outputs have 32 bits, and so has the arithmetic
-        where that is enough.
+        if that is accurate enough.
 
     Returns
     -------
     graph : bytes
         The input is ``X``, of shape (n_samples, n_features); the outputs are ``features``, ``score`` (higher is more
-        novel: minus `score_samples`), ``t2`` where components are uncorrelated, ``p_value`` (too high by less than
-        0.01 and less than 5 % of itself) and ``alarm``, and ``log_likelihood`` of models that have one.
+        novel: minus `score_samples`), ``t2`` if components are uncorrelated, ``p_value`` (too high by less than
+        0.01 and less than 5 % of itself) and ``alarm``, and ``log_likelihood`` for models with a density.
     """
     check_is_fitted(estimator)
     return estimator._model.export("onnx", double=double)
@@ -47,7 +47,7 @@ def export(estimator, path, *, double=False):
     estimator : SparseKernelPCA or KernelNovelty
         A fitted estimator.
     path : str or path-like
-        Where to.
+        The file.
     double : bool, default=False
         As in `to_bytes`.
     """
@@ -55,7 +55,7 @@ def export(estimator, path, *, double=False):
 
 
 def _register():
-    """Tells skl2onnx, if it is there, how the estimators are converted."""
+    """Registers the converters of the estimators with skl2onnx, if it is installed."""
     try:
         from skl2onnx import update_registered_converter
         from skl2onnx.common.data_types import DoubleTensorType, FloatTensorType, Int64TensorType
@@ -63,7 +63,7 @@ def _register():
         return
 
     def number(operator):
-        """The type of what goes out: 64 bits where what comes in has them."""
+        """Returns the tensor type of the outputs: 64 bits if the input has 64 bits."""
         return DoubleTensorType if isinstance(operator.inputs[0].type, DoubleTensorType) else FloatTensorType
 
     def shape_of_features(operator):
@@ -109,7 +109,7 @@ def _register():
 
 
 def _insert(scope, operator, container, outputs):
-    """Adds our graph to the container: its outputs get the names given, all else a name of its own."""
+    """Adds the estimator's graph to the container: outputs get the given names, everything else a unique name."""
     import onnx
 
     source = operator.inputs[0]
@@ -138,7 +138,7 @@ def _insert(scope, operator, container, outputs):
 
 
 def needed(graph, outputs):
-    """The nodes that these outputs are computed from, in their order."""
+    """Returns the nodes that these outputs depend on, in order."""
     wanted, kept = set(outputs), []
     for node in reversed(graph.node):
         if wanted & set(node.output):

@@ -1,7 +1,6 @@
-"""Pictures of fitted estimators, each one call. Needs `pip install skpca[plot]` (matplotlib).
+"""Plots of fitted estimators, one function each. Needs `pip install skpca[plot]` (matplotlib).
 
-Every function draws on an axis, `ax`, or on one of its own, and returns it, in the manner of scikit-learn's `Display`
-classes.
+Every function draws on the given axis `ax`, or on a new one, and returns it, like scikit-learn's `Display` classes.
 """
 
 import numpy as np
@@ -10,14 +9,14 @@ from sklearn.utils.validation import check_is_fitted
 
 __all__ = ["components", "contribution_bars", "control_chart", "frontier", "novelty_map", "scree"]
 
-# Colours that remain apart for colour-blind readers.
+# Colours that colour-blind readers can tell apart.
 BLUE, RED, GREY = "#3366aa", "#cc3311", "#888888"
 # Points along each side of a map.
 GRID = 150
 
 
 def axis(ax):
-    """The axis given, or a new one."""
+    """Returns the given axis, or a new one."""
     if ax is not None:
         return ax
     try:
@@ -28,13 +27,13 @@ def axis(ax):
 
 
 def input_names(estimator):
-    """Names of the columns, or x0, x1, … as scikit-learn calls them."""
+    """Returns the column names, or x0, x1, … as in scikit-learn."""
     names = getattr(estimator, "feature_names_in_", None)
     return [f"x{k}" for k in range(estimator.n_features_in_)] if names is None else [str(name) for name in names]
 
 
 def components(estimator, X, y=None, *, first=0, second=1, ax=None):
-    """Rows in the plane of two components.
+    """Plot rows in the plane of two components.
 
     Parameters
     ----------
@@ -43,9 +42,9 @@ def components(estimator, X, y=None, *, first=0, second=1, ax=None):
     X : array-like of shape (n_samples, n_features)
         Rows.
     y : array-like of shape (n_samples,), default=None
-        Classes, which give the colours.
+        Class labels, shown as colours.
     first, second : int
-        Which components, from 0.
+        Indices of the components, from 0.
     ax : matplotlib Axes, default=None
         Where to draw; a new one by default.
 
@@ -70,16 +69,16 @@ def components(estimator, X, y=None, *, first=0, second=1, ax=None):
 
 
 def novelty_map(detector, X, *, columns=(0, 1), ax=None):
-    """The novelty score over a plane, with its threshold, the rows and the points that the model keeps.
+    """Plot the novelty score over a plane, with its threshold, the rows and the support points.
 
     Parameters
     ----------
     detector : KernelNovelty
         A fitted detector.
     X : array-like of shape (n_samples, n_features)
-        Rows. Columns that are not drawn are held at their median.
+        Rows. Columns that are not drawn are fixed at their median.
     columns : pair of int
-        Which columns span the plane.
+        The two columns that span the plane.
     ax : matplotlib Axes, default=None
         Where to draw; a new one by default.
 
@@ -110,7 +109,7 @@ def novelty_map(detector, X, *, columns=(0, 1), ax=None):
 
 
 def frontier(estimator, X, y=None, *, sizes=(2, 5, 10, 20, 50), ax=None):
-    """Fidelity against the number of points: fits a clone of the estimator for each size.
+    """Plot the fidelity against the number of points, fitting a clone of the estimator for each size.
 
     Parameters
     ----------
@@ -119,7 +118,7 @@ def frontier(estimator, X, y=None, *, sizes=(2, 5, 10, 20, 50), ax=None):
     X : array-like of shape (n_samples, n_features)
         Rows.
     y : array-like of shape (n_samples,), default=None
-        Classes, for methods and kernels that need them.
+        Class labels, for methods and kernels that need them.
     sizes : sequence of int
         Numbers of points.
     ax : matplotlib Axes, default=None
@@ -140,7 +139,7 @@ def frontier(estimator, X, y=None, *, sizes=(2, 5, 10, 20, 50), ax=None):
 
 
 def scree(estimator, *, ax=None):
-    """The share of the variance along each component, and of all up to it.
+    """Plot the share of the variance along each component, and the cumulative share.
 
     Parameters
     ----------
@@ -164,7 +163,7 @@ def scree(estimator, *, ax=None):
 
 
 def control_chart(detector, X, *, time=None, ax=None):
-    """Novelty scores (SPE) in the order of the rows, with the limit; alarms stand out.
+    """Plot novelty scores in the order of the rows, with the limit; alarms are marked.
 
     Parameters
     ----------
@@ -173,7 +172,7 @@ def control_chart(detector, X, *, time=None, ax=None):
     X : array-like of shape (n_samples, n_features)
         Rows, the earliest first.
     time : array-like of shape (n_samples,), default=None
-        When they were, instead of the row numbers.
+        Times of the rows; row numbers by default.
     ax : matplotlib Axes, default=None
         Where to draw; a new one by default.
 
@@ -195,7 +194,7 @@ def control_chart(detector, X, *, time=None, ax=None):
 
 
 def contribution_bars(detector, row, *, top=15, ax=None):
-    """How much each input of one row drove its novelty, the largest first.
+    """Plot the contributions of the inputs to the novelty of one row, the largest first.
 
     Parameters
     ----------
@@ -204,7 +203,7 @@ def contribution_bars(detector, row, *, top=15, ax=None):
     row : array-like of shape (n_features,) or (1, n_features)
         A row.
     top : int
-        How many inputs are drawn.
+        Number of inputs to draw.
     ax : matplotlib Axes, default=None
         Where to draw; a new one by default.
 

@@ -1,4 +1,4 @@
-"""A detector with PyOD's contract: higher scores are worse, labels are 0 and 1. Needs `pip install skpca[pyod]`."""
+"""A detector for PyOD: higher scores are more novel, labels are 0 and 1. Needs `pip install skpca[pyod]`."""
 
 from dataclasses import dataclass, field
 
@@ -10,14 +10,14 @@ from ._parameters import Parameters, about, documented
 
 __all__ = ["SKPCA"]
 
-# Any share: without one, KernelNovelty would fit more models to find a threshold.
-TAKEN = 0.05
+# The value does not matter: without one, KernelNovelty would fit more models to find a threshold.
+PLACEHOLDER_CONTAMINATION = 0.05
 
 
 @documented
 @dataclass(eq=False, repr=False, kw_only=True)
 class SKPCA(Parameters, BaseDetector):
-    """Outliers by their distance to sparse kernel PCA components, for PyOD.
+    """Outlier detector based on the distance to sparse kernel PCA components, for PyOD.
 
     Parameters
     ----------
@@ -28,7 +28,7 @@ class SKPCA(Parameters, BaseDetector):
     detector_ : KernelNovelty
         The fitted model.
     decision_scores_ : ndarray of shape (n_samples,)
-        Squared distances of the training rows; higher is worse.
+        Scores of the training rows; higher is more novel.
     threshold_ : float
         Rows with higher scores are outliers.
     labels_ : ndarray of shape (n_samples,)
@@ -54,11 +54,11 @@ class SKPCA(Parameters, BaseDetector):
 
     method: str | dict = replaced("method", KernelNovelty.method)
     contamination: float = field(
-        default=0.1, metadata=about("Share of the training rows that count as outliers, or a rule of PyOD's.")
+        default=0.1, metadata=about("Share of the training rows that are outliers, or a thresholding rule of PyOD.")
     )
 
     def __post_init__(self):
-        # Not super(): the dataclass below has written its parameters already.
+        # Not super(): the dataclass has already set its parameters.
         BaseDetector.__init__(self, contamination=self.contamination)
 
     def fit(self, X, y=None):
@@ -69,7 +69,7 @@ class SKPCA(Parameters, BaseDetector):
         X : array-like of shape (n_samples, n_features)
             Training rows.
         y : array-like of shape (n_samples,), default=None
-            Classes; only methods and kernels that need labels look at them.
+            Class labels; used only by methods and kernels that need labels.
 
         Returns
         -------
@@ -77,15 +77,15 @@ class SKPCA(Parameters, BaseDetector):
             The fitted detector.
         """
         self._set_n_classes(y)
-        # PyOD has its own rule for the threshold, and allows objects as contamination.
+        # PyOD sets its own threshold, and allows objects as contamination.
         parameters = {name: value for name, value in self.get_params().items() if name != "contamination"}
-        self.detector_ = KernelNovelty(**parameters, contamination=TAKEN).fit(X, y)
+        self.detector_ = KernelNovelty(**parameters, contamination=PLACEHOLDER_CONTAMINATION).fit(X, y)
         self.decision_scores_ = self.decision_function(X)
         self._process_decision_scores()
         return self
 
     def decision_function(self, X):
-        """Squared distances of rows to the model; higher is worse.
+        """Return the novelty scores of rows; higher is more novel.
 
         Parameters
         ----------

@@ -1,4 +1,5 @@
-//! The range of the training rows, and whether new rows are so far outside it that they were scaled differently.
+//! The range of the training rows, and whether new rows are so far outside it that they were probably scaled
+//! differently.
 
 use std::fmt;
 
@@ -9,14 +10,15 @@ use crate::points::{Numbers, Points, UncheckedRows};
 use crate::rows::{Errand, Pass, Rows, fold};
 use crate::watch::Watch;
 
-/// A column is far outside if most rows lie further beyond its range than so many times its extent …
+/// A column is far outside if most rows are beyond its range by more than this many times its extent.
 const FAR: f64 = 10.0;
-/// … and so are rows of which half of the columns are outside their range at all, if there are so many rows: a few may
-/// be novel.
-const MANY: usize = 10;
-/// Numbers of a batch that are looked at, and rows at most.
-const SEEN: usize = 1 << 16;
-const SEEN_ROWS: usize = 256;
+/// Rows are also far outside if in half of the columns most of them are out of range at all. That takes at least this
+/// many rows, because a few may be novel.
+const MANY_ROWS: usize = 10;
+/// Maximum number of values of a batch that are checked.
+const MAX_CHECKED: usize = 1 << 16;
+/// Maximum number of rows of a batch that are checked.
+const MAX_CHECKED_ROWS: usize = 256;
 
 /// The lowest and the highest training value of each column.
 ///
@@ -37,7 +39,7 @@ pub struct Ranges {
     pub high: Vec<f64>,
 }
 
-/// Rows that are far outside the range of the training rows, as raw rows are of a model of scaled ones.
+/// A description of rows far outside the range of the training rows, such as raw rows given to a model of scaled rows.
 ///
 /// ```
 /// use skpca::{Fit, Points, toys};
@@ -51,9 +53,9 @@ pub struct Ranges {
 pub struct FarOutside {
     /// The column that is furthest outside, in units of its extent.
     pub column: usize,
-    /// Its name, where the training data had names.
+    /// Its name, if the training data had names.
     pub name: Option<String>,
-    /// A value of it.
+    /// Its value furthest outside.
     pub value: f64,
     /// The range of the training rows.
     pub range: (f64, f64),
@@ -74,17 +76,17 @@ impl fmt::Display for FarOutside {
     }
 }
 
-/// What a batch does in one column.
+/// Statistics of a batch in one column.
 #[derive(Clone, Copy, Default)]
 struct Seen {
     outside: usize,
     far: usize,
-    /// The largest distance to the range, in extents, and the value there.
+    /// The largest distance from the range, in units of its extent, and the value there.
     furthest: (f64, f64),
 }
 
 impl Ranges {
-    /// One pass over the rows.
+    /// Computes the ranges in one pass over the rows.
     pub(crate) fn of(rows: &dyn Rows, watch: (&dyn Watch, &str)) -> Result<Ranges> {
         fold(rows, &Extent { d: rows.d() }, watch)
     }
@@ -94,7 +96,7 @@ impl Ranges {
         self.high.iter_mut().zip(high).for_each(|(a, b)| *a = a.max(*b));
     }
 
-    /// The ranges before a scaler, `x ↦ (x − shift) / scale`.
+    /// Returns the ranges before a scaler, `x ↦ (x − shift) / scale`.
     pub(super) fn unscaled(&self, shift: &[f64], scale: &[f64]) -> Ranges {
         let raw = |values: &[f64]| values.iter().zip(shift.iter().zip(scale)).map(|(v, (a, b))| v * b + a).collect();
         Ranges { low: raw(&self.low), high: raw(&self.high) }
@@ -114,15 +116,15 @@ impl Ranges {
     }
 }
 
-/// What the pass is called where it travels.
+/// The name of the pass when it is sent to another machine.
 pub(crate) const EXTENT: &str = "ranges";
 
-/// The ranges of columns, on another machine.
+/// Restores the pass for the ranges of columns on another machine.
 pub(crate) fn extent(parcel: Parcel) -> Result<Box<dyn Errand>> {
     Ok(Box::new(Extent { d: parcel.count("d")? }))
 }
 
-/// The ranges of `d` columns.
+/// The pass for the ranges of `d` columns.
 struct Extent {
     d: usize,
 }
@@ -157,10 +159,11 @@ impl Pass for Extent {
 }
 
 impl Columns {
-    /// Whether most of these rows are far outside the range of the training rows; nothing where it is not known.
+    /// Returns a description if most of these rows are far outside the range of the training rows; `None` also if the
+    /// range is not known.
     pub(crate) fn far_outside(&self, rows: UncheckedRows) -> Option<FarOutside> {
         let ranges = self.ranges.as_ref().filter(|_| rows.d() == self.d())?;
-        let looked = rows.n().min((SEEN / self.d()).clamp(1, SEEN_ROWS));
+        let looked = rows.n().min((MAX_CHECKED / self.d()).clamp(1, MAX_CHECKED_ROWS));
         let mut seen = vec![Seen::default(); self.d()];
         for i in 0..looked {
             let row = i * rows.n() / looked;
@@ -176,7 +179,7 @@ impl Columns {
         let most = |count: usize| 2 * count > looked;
         let varying = (0..self.d()).filter(|&k| ranges.high[k] > ranges.low[k]).count();
         let outside = seen.iter().filter(|column| most(column.outside)).count();
-        let systematic = looked >= MANY && outside > 0 && 2 * outside >= varying;
+        let systematic = looked >= MANY_ROWS && outside > 0 && 2 * outside >= varying;
         if !systematic && !seen.iter().any(|column| most(column.far)) {
             return None;
         }
@@ -201,32 +204,32 @@ mod tests {
         Columns::fit(points, names, Scaling::None).unwrap()
     }
 
-    /// What is said of rows that are the training rows times a number, plus a number.
-    fn said(points: &Points, times: f64, plus: f64) -> Option<String> {
+    /// Returns the message for rows that are the training rows times a number, plus a number.
+    fn message(points: &Points, times: f64, plus: f64) -> Option<String> {
         let moved: Vec<f64> = points.values().iter().map(|v| times * v + plus).collect();
         let rows = UncheckedRows::new(points.d(), &moved[..]).unwrap();
         columns(points).far_outside(rows).map(|far| far.to_string())
     }
 
     #[test]
-    fn rows_like_those_of_training_are_near() {
+    fn rows_like_the_training_rows_are_not_far_outside() {
         let points = toys::normal(500, 4, 0);
         for (times, plus) in [(1.0, 0.0), (2.0, 0.0), (1.0, 2.0), (0.01, 0.0), (-1.0, 0.5)] {
-            assert_eq!(said(&points, times, plus), None, "{times} {plus}");
+            assert_eq!(message(&points, times, plus), None, "{times} {plus}");
         }
     }
 
     #[test]
-    fn raw_rows_of_a_model_of_scaled_ones_are_far_outside() {
+    fn unscaled_rows_are_far_outside() {
         let points = toys::normal(500, 4, 0);
         for (times, plus) in [(30.0, 500.0), (1.0, 10.0), (0.1, -9.0)] {
-            let text = said(&points, times, plus).unwrap_or_else(|| panic!("{times} {plus}"));
+            let text = message(&points, times, plus).unwrap_or_else(|| panic!("{times} {plus}"));
             assert!(text.contains("' is far outside the range of the training rows: "), "{text}");
         }
     }
 
     #[test]
-    fn one_novel_row_is_no_reason_and_one_far_away_is() {
+    fn one_novel_row_is_not_far_outside_but_an_extreme_one_is() {
         let points = toys::normal(500, 4, 0);
         let columns = columns(&points);
         let of = |row: &[f64]| columns.far_outside(UncheckedRows::new(4, row).unwrap());
@@ -239,7 +242,7 @@ mod tests {
     }
 
     #[test]
-    fn one_column_in_other_units_is_enough_and_constant_columns_say_nothing() {
+    fn one_column_in_other_units_is_far_outside_and_constant_columns_are_ignored() {
         let points = Points::new(2, (0..100).flat_map(|i| [f64::from(i % 10), 7.0]).collect::<Vec<_>>()).unwrap();
         let of = |a: f64, b: f64| columns(&points).far_outside(UncheckedRows::new(2, &[a, b][..]).unwrap());
         assert!(of(3.0, 1e9).is_none() && of(100.0, 7.0).is_some() && of(50.0, 7.0).is_none());

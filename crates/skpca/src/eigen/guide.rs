@@ -1,4 +1,4 @@
-//! A low-rank factor that tells the iteration where to go.
+//! A low-rank factor that provides the start and the preconditioner of the iteration.
 
 use faer::{Mat, MatRef};
 
@@ -9,10 +9,11 @@ use crate::error::Result;
 use crate::factor::{Factor, Stop};
 use crate::watch::Watch;
 
-/// A guide is a good one if it leaves no more than this share of the trace.
+/// Share of the trace left by the factor up to which a guide is good.
 const GUIDE_RESIDUAL: f64 = 0.3;
 
-/// A low-rank factor of a kernel matrix, `K̃ ≈ M = F̃F̃ᵀ = U Λ Uᵀ`, as start and as Davidson's preconditioner:
+/// A low-rank factor of a kernel matrix, `K̃ ≈ M = F̃F̃ᵀ = U Λ Uᵀ`, as start and as the preconditioner of Davidson's
+/// method:
 ///
 /// ```text
 /// (M − θ)⁻¹ r = U ((Λ − θ)⁻¹ + θ⁻¹) Uᵀ r − r / θ,        U = F̃ W Λ^−½,   F̃ᵀF̃ = W Λ Wᵀ
@@ -40,24 +41,24 @@ impl Guide {
         Ok(Guide { factor, mean, values, map })
     }
 
-    /// Rows that do not vary leave no directions.
+    /// Returns whether the guide has no directions, because the rows do not vary.
     pub(super) fn is_empty(&self) -> bool {
         self.values.is_empty()
     }
 
-    /// Pairs whose residuals are worth correcting. Where the guide is good each pair converges by itself; where it
-    /// leaves much of the trace, pairs beyond those wanted speed up the others, as in any block Krylov iteration.
+    /// Returns the number of pairs whose residuals are worth correcting. With a good guide each pair converges by
+    /// itself; if it leaves much of the trace, additional pairs speed up the others, as in any block Krylov iteration.
     pub(super) fn wanted(&self, q: usize) -> usize {
         if self.factor.residual_trace <= GUIDE_RESIDUAL * self.factor.trace { q } else { usize::MAX }
     }
 
-    /// The factor's own leading eigenvectors.
+    /// Returns the leading eigenvectors of the factor.
     pub(super) fn start(&self, count: usize) -> Mat<f64> {
         self.expand(self.map.as_ref().subcols(0, count.min(self.map.ncols())))
     }
 
-    /// Solves with `M − θ` for the residuals of those among the first `wanted` pairs that have not converged; near its
-    /// poles the denominator is kept away from zero.
+    /// Solves with `M − θ` for the residuals of those of the first `wanted` pairs that have not converged; the
+    /// denominator is kept away from zero near the poles.
     pub(super) fn correct(
         &self,
         residuals: &Mat<f64>,
@@ -96,7 +97,7 @@ impl Guide {
     }
 }
 
-/// A guide should cost as much as the products that it saves, which grow like n².
+/// Returns the rank of a guide, such that it costs about as much as the products that it saves, which grow like n².
 pub(crate) fn guide_rank(n: usize) -> usize {
     (3 * n.isqrt()).min(500)
 }

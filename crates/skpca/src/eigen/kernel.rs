@@ -1,4 +1,4 @@
-//! The kernel matrix as an operator: its products, exact or rough.
+//! The kernel matrix as an operator, with exact and rough products.
 
 use std::sync::{Arc, OnceLock};
 
@@ -11,17 +11,19 @@ use crate::kernel::Kernel;
 use crate::points::Points;
 use crate::random::{Random, Stream};
 
-/// A kernel matrix is kept in memory up to this size, about that of a cache …
+/// Maximum size in bytes of a kernel matrix that is stored, about that of a cache.
 const STORED: usize = 32 << 20;
-/// … and up to this one where rows are so wide that computing it again costs more than reading it.
+/// The same if rows are so wide that recomputing the matrix costs more than reading it.
 const STORED_WIDE: usize = 4 << 30;
+/// Number of columns from which rows are that wide.
 const WIDE: usize = 32;
-/// Rows on which the error of a rough product is looked at: so many drawn, and as many where the vectors are largest …
-const LOOKED_AT: usize = 32;
-/// … and how much larger than there it is taken for; nor is it ever less than the rounding of the result.
-const CAUTION: f64 = 2.0;
+/// Number of rows on which the error of a rough product is measured: this many random rows, and as many in which the
+/// vectors are largest.
+const MEASURED_ROWS: usize = 32;
+/// Safety factor on the measured error, which is never taken to be less than the rounding error of the result.
+const SAFETY: f64 = 2.0;
 
-/// The centred (or plain) kernel matrix of `points`, stored or computed anew for each product.
+/// The kernel matrix of `points`, centred or not, stored or computed anew for each product.
 pub(crate) struct KernelOperator<'a> {
     pub(super) points: &'a Points<'a>,
     matrix: Symmetric,
@@ -45,7 +47,7 @@ impl<'a> KernelOperator<'a> {
         self.matrix.product(v, Precision::Double)
     }
 
-    /// `μ = K 1 / n`, or zero if not centred.
+    /// Returns `μ = K 1 / n`, or zero if not centred.
     pub(crate) fn means(&self) -> Vec<f64> {
         if self.center {
             self.means.get_or_init(|| column(&self.plain(self.shares().as_ref()), 0)).clone()
@@ -54,16 +56,17 @@ impl<'a> KernelOperator<'a> {
         }
     }
 
-    /// Rows that tell the error of a rough product with `v`: a few rows that hold most of it would escape a draw.
-    fn looked_at(&self, v: MatRef<f64>) -> Vec<usize> {
+    /// Returns the rows on which the error of a rough product with `v` is measured. A random draw alone could miss a
+    /// few rows in which most of `v` is concentrated.
+    fn measured_rows(&self, v: MatRef<f64>) -> Vec<usize> {
         let mut rows: Vec<usize> = (0..self.dim()).collect();
         let sizes: Vec<f64> = rows.iter().map(|&i| v.row(i).squared_norm_l2()).collect();
-        let count = LOOKED_AT.min(rows.len());
+        let count = MEASURED_ROWS.min(rows.len());
         if count < rows.len() {
             rows.select_nth_unstable_by(count, |&i, &j| sizes[j].total_cmp(&sizes[i]).then(i.cmp(&j)));
         }
         rows.truncate(count);
-        rows.extend(Random::new(0, Stream::RoughProducts).sample(self.dim(), LOOKED_AT));
+        rows.extend(Random::new(0, Stream::RoughProducts).sample(self.dim(), MEASURED_ROWS));
         rows.sort_unstable();
         rows.dedup();
         rows
@@ -75,7 +78,7 @@ impl<'a> KernelOperator<'a> {
     }
 }
 
-/// Whether the kernel matrix of n rows is kept.
+/// Returns whether the kernel matrix of n rows is stored.
 pub(super) fn stores(n: usize, d: usize) -> bool {
     let bytes = n.saturating_mul(n).saturating_mul(8);
     bytes <= STORED || (d >= WIDE && bytes <= STORED_WIDE)
@@ -94,7 +97,7 @@ impl Operator for KernelOperator<'_> {
         center_columns(&mut centred);
         let mut out = match self.means.get() {
             Some(_) => self.plain(centred.as_ref()),
-            // One column more costs little beside computing the kernel values for it alone.
+            // One more column costs little compared with computing the kernel values for it alone.
             None => {
                 let both = self.plain(dense::beside(centred.as_ref(), self.shares().as_ref()).as_ref());
                 let _ = self.means.set(column(&both, v.ncols()));
@@ -105,8 +108,8 @@ impl Operator for KernelOperator<'_> {
         out
     }
 
-    /// In 32 bits, where values are computed; the error is that of some rows.
-    fn roughly(&self, v: MatRef<f64>) -> Option<(Mat<f64>, f64)> {
+    /// Computes the product in 32 bits if the matrix is not stored, and estimates its error from some rows.
+    fn apply_roughly(&self, v: MatRef<f64>) -> Option<(Mat<f64>, f64)> {
         if self.matrix.is_stored() || !self.matrix.kernel().bounded() {
             return None;
         }
@@ -115,12 +118,12 @@ impl Operator for KernelOperator<'_> {
             center_columns(&mut v);
         }
         let mut out = self.matrix.product(v.as_ref(), Precision::Single);
-        let rows = self.looked_at(v.as_ref());
+        let rows = self.measured_rows(v.as_ref());
         let exact = self.matrix.product_at(&rows, v.as_ref());
         let square = |c: usize| (0..rows.len()).map(|i| (out[(rows[i], c)] - exact[(i, c)]).powi(2)).sum::<f64>();
         let worst = (0..v.ncols()).map(square).fold(0.0, f64::max);
         let largest = out.col_iter().map(|column| column.norm_l2()).fold(0.0, f64::max);
-        let measured = CAUTION * (worst * self.dim() as f64 / rows.len() as f64).sqrt();
+        let measured = SAFETY * (worst * self.dim() as f64 / rows.len() as f64).sqrt();
         let error = measured.max(f64::from(f32::EPSILON) * largest);
         if self.center {
             center_columns(&mut out);

@@ -1,7 +1,7 @@
-//! The kernel matrix of rows that count differently, as an operator.
+//! The kernel matrix of weighted rows as an operator.
 //!
 //! ```text
-//! D^½ H K Hᵀ D^½,   D = diag(w),  H = I − 1 ωᵀ,  ω = w / Σ w            K̃ of the rows repeated, on their copies' mean
+//! D^½ H K Hᵀ D^½,   D = diag(w),  H = I − 1 ωᵀ,  ω = w / Σ w            equivalent to K̃ of rows repeated w times
 //! ```
 
 use std::sync::Arc;
@@ -49,12 +49,13 @@ impl WeightedKernel {
         &self.means
     }
 
-    /// `‖φ̄‖²`, if centred.
+    /// Returns `‖φ̄‖²` if centred.
     pub(crate) fn mean_norm(&self) -> Option<f64> {
         self.center.then(|| dense::dot(&self.means, &self.shares))
     }
 
-    /// The components `v_k = Σ_j a_jk φ(x_j)` of eigenvectors u: `a = √w u / √λ`, less ω times its sum if centred.
+    /// Returns the coefficients of the components `v_k = Σ_j a_jk φ(x_j)` for eigenvectors u: `a = √w u / √λ`, less ω
+    /// times its sum if centred.
     pub(crate) fn coefficients(&self, u: &Mat<f64>, values: &[f64]) -> Mat<f64> {
         let mut a = Mat::from_fn(u.nrows(), u.ncols(), |i, k| self.roots[i] * u[(i, k)] / values[k].sqrt());
         if self.center {
@@ -72,7 +73,7 @@ impl WeightedKernel {
         }
     }
 
-    /// ω, or zero if not centred: the mean over the rows.
+    /// Returns the coefficients of the mean over the rows: ω, or zero if not centred.
     pub(crate) fn mean(&self) -> Vec<f64> {
         if self.center { self.shares.clone() } else { vec![0.0; self.shares.len()] }
     }

@@ -1,4 +1,4 @@
-//! How points, queries and weights are laid out for the tiles.
+//! The memory layout of points, queries and weights for the tiles.
 
 use std::sync::Arc;
 
@@ -13,7 +13,7 @@ use crate::kernel::{Form, Kernel, Outer, pinned};
 use crate::points::{Numbers, Points};
 use skpca_simd::{Element, Inner, Instructions, PackRows, PackedRows, Placement, Tiles};
 
-/// How rows become packed coordinates: the table in the module's head.
+/// The map from rows to packed coordinates, by the table at the head of `gram.rs`.
 pub struct Coordinates {
     pub form: Form,
     pub inner: Inner,
@@ -24,16 +24,16 @@ pub struct Coordinates {
     pub point_scale: f64,
     pub point_offset: f64,
     pub stretch: Option<Box<Stretched>>,
-    /// Whether the tiles compute all there is.
+    /// Whether the tiles compute the complete kernel value.
     pub finished: bool,
 }
 
-/// f of each of these points.
+/// Returns f of each of these points.
 pub fn stretches(kernel: &Conformal, points: &Points) -> Vec<f64> {
     Stretched::new(kernel).of(points)
 }
 
-/// The factor f of a conformal kernel, as a product of its own.
+/// The factor f of a conformal kernel, computed as a kernel product itself.
 pub struct Stretched {
     pub constant: f64,
     pub basis: Basis,
@@ -90,12 +90,12 @@ impl Coordinates {
         }
     }
 
-    /// Whether queries are packed from rows that are scaled already.
+    /// Returns whether packing queries needs their rows, scaled.
     pub fn reads_rows(&self) -> bool {
         self.form == Form::Cosine || self.stretch.is_some()
     }
 
-    /// f of each row; 1 without it.
+    /// Returns f of each row; 1 for kernels without f.
     pub fn stretches(&self, x: &Points) -> Vec<f64> {
         match &self.stretch {
             None => vec![1.0; x.n()],
@@ -103,13 +103,13 @@ impl Coordinates {
         }
     }
 
-    /// The factor of this row's coordinates.
+    /// Returns the factor of this row's coordinates.
     pub fn factor(&self, row: &[f64], scale: f64) -> f64 {
         if self.form == Form::Cosine { inverse_norm(row) } else { scale }
     }
 
-    /// The term of a row whose coordinates' squares sum to `squares`, and whether it is too far out for
-    /// arithmetic with unit roundoff like `E`'s.
+    /// Returns the additive term of a row whose squared coordinates sum to `squares`, and whether the row is too far
+    /// out for the precision of `E`.
     pub fn term<E: Element>(&self, squares: f64, largest: f64) -> (f64, bool) {
         let limit = if size_of::<E>() == 4 { 64.0 } else { 1_048_576.0 };
         match self.form {
@@ -120,7 +120,7 @@ impl Coordinates {
     }
 }
 
-/// Not for NaN.
+/// Returns whether a value is within a limit; false for NaN.
 pub fn within(value: f64, limit: f64) -> bool {
     value <= limit
 }
@@ -133,19 +133,19 @@ pub struct Packed<E> {
     pub chunks: Vec<Chunk<E>>,
 }
 
-/// `z` runs over runs of coordinates, then panels, then coordinates, then the points of a panel.
+/// A chunk of points. `z` is ordered by run of coordinates, then panel, then coordinate, then point within the panel.
 pub struct Chunk<E> {
-    /// Points in a panel: all panels of a chunk have as many, and as few as their number allows.
+    /// Points per panel: the same for all panels of a chunk, and as small as their number allows.
     pub width: usize,
     pub z: Vec<E>,
     pub terms: Vec<E>,
-    /// Subtracted from the values …
+    /// Subtracted from finished values.
     pub means: Vec<E>,
-    /// … or these, where the values are not finished yet …
+    /// Used in place of `means` while values are not finished.
     pub zeros: Vec<E>,
-    /// … and multiplied by f of the point first.
+    /// f of each point, which unfinished values are multiplied by.
     pub stretches: Vec<f64>,
-    /// Points (numbered in the whole basis) that need the definition.
+    /// Points (numbered in the whole basis) whose values are computed by the definition.
     pub far: Vec<usize>,
 }
 
@@ -202,7 +202,7 @@ pub fn pack_chunk<E: Element>(
         chunk.means[j] = E::from_f64(means[point]);
         if far {
             chunk.far.push(point);
-            // Coordinates that are no numbers would spoil the sums of others.
+            // NaN or infinite coordinates would spoil the sums of other points.
             (0..d).for_each(|k| {
                 let (run, within) = (k / DEPTH * DEPTH, k % DEPTH);
                 let at = run * padded + (j / width * DEPTH.min(d - run) + within) * width + j % width;
@@ -214,7 +214,7 @@ pub fn pack_chunk<E: Element>(
     chunk
 }
 
-/// How the numbers of a table become coordinates: in 64 bits, or in 32 where they come in 32.
+/// The map from the numbers of a table to coordinates, for 64-bit and for 32-bit numbers.
 pub struct Placing {
     instructions: Instructions,
     double: Placement<f64>,
@@ -222,7 +222,7 @@ pub struct Placing {
 }
 
 impl Placing {
-    /// Of rows whose columns are first shifted and divided by `scaling`, if there is one.
+    /// Creates the map for rows whose columns are first scaled by `scaling`, if given: shifted and divided.
     pub fn new(coordinates: &Coordinates, scaling: Option<(&[f64], &[f64])>, instructions: Instructions) -> Placing {
         let (shift, factor) = (&coordinates.shift, coordinates.row_scale);
         let d = shift.len();
@@ -234,7 +234,7 @@ impl Placing {
         let mut single = Placement::default();
         for (k, shift) in shift.iter().enumerate() {
             let (origin, unit) = scaling.map_or((0.0, 1.0), |(origin, unit)| (origin[k], unit[k]));
-            // In two parts: far from zero, one of them would lose the digits in which rows differ.
+            // As a sum of two numbers: far from zero, a single one would lose the digits in which rows differ.
             let centre = origin + unit * shift;
             single.first.push(centre as f32);
             single.second.push((centre - f64::from(centre as f32)) as f32);
@@ -244,7 +244,7 @@ impl Placing {
     }
 }
 
-/// Rows of a block in panels, and their sizes.
+/// Rows of a block in panels, with their squared norms and largest coordinates.
 #[derive(Default)]
 pub struct Lanes<E> {
     pub x: Vec<E>,
@@ -265,7 +265,7 @@ impl<E: Element> Lanes<E> {
 }
 
 impl Lanes<f64> {
-    /// Rows of unit length; those without a length get an infinite one.
+    /// Scales rows to unit length; rows of length zero get an infinite `squares`.
     fn normalise(&mut self, points: &Points, stride: usize) {
         let size = stride * points.d();
         for row in 0..points.n().next_multiple_of(stride) {
@@ -279,7 +279,7 @@ impl Lanes<f64> {
 
 /// A number type that queries are packed in.
 pub trait Packing: Element {
-    /// Packs the numbers of some rows; `points` are the rows if they shall have unit length.
+    /// Packs the numbers of some rows; `points` are the rows if they are to be scaled to unit length.
     fn place(queries: &mut Queries<Self>, placing: &Placing, numbers: Numbers, points: Option<&Points>);
 }
 
@@ -309,7 +309,7 @@ impl Packing for f32 {
     }
 }
 
-/// In 64 bits, in `room` unless they are.
+/// Returns the numbers in 64 bits, converted in `room` if necessary.
 fn widened<'a>(numbers: Numbers<'a>, room: &'a mut Vec<f64>) -> &'a [f64] {
     match numbers {
         Numbers::Double(values) => values,
@@ -326,17 +326,17 @@ pub struct Queries<E> {
     pub lanes: Lanes<E>,
     pub terms: Vec<E>,
     pub stretches: Vec<f64>,
-    /// Rows of the block that need the definition.
+    /// Rows of the block whose values are computed by the definition.
     pub far: Vec<usize>,
-    /// Rows in a panel.
+    /// Rows per panel.
     stride: usize,
-    /// Where coordinates of 32 bits are computed in 64.
+    /// Coordinates in 64 bits, before they are rounded to 32.
     wide: Lanes<f64>,
     room: Vec<f64>,
 }
 
 impl<E: Packing> Queries<E> {
-    /// Room for so many rows, whole panels of `stride` rows.
+    /// Allocates space for `rows` rows, which are whole panels of `stride` rows.
     pub fn new(rows: usize, d: usize, stride: usize) -> Queries<E> {
         Queries {
             lanes: Lanes::new(rows, d),
@@ -349,7 +349,7 @@ impl<E: Packing> Queries<E> {
         }
     }
 
-    /// Packs rows; `points` are the same, scaled, where [`Coordinates::reads_rows`] says so.
+    /// Packs rows; `points` are the same rows, scaled, and needed if [`Coordinates::reads_rows`] returns true.
     pub fn pack(&mut self, coordinates: &Coordinates, placing: &Placing, numbers: Numbers, points: Option<&Points>) {
         let n = numbers.len() / coordinates.shift.len();
         if !coordinates.finished {
@@ -363,7 +363,7 @@ impl<E: Packing> Queries<E> {
         self.measure(coordinates, n);
     }
 
-    /// The term of each row. Rows that are too far out are left out.
+    /// Computes the term of each row, and leaves out rows that are too far out.
     fn measure(&mut self, coordinates: &Coordinates, n: usize) {
         self.far.clear();
         let Queries { lanes: Lanes { squares, largest, .. }, terms, stride, .. } = self;
@@ -379,7 +379,7 @@ impl<E: Packing> Queries<E> {
         }
     }
 
-    /// Of n rows, this one if it is far out: coordinates that are no numbers would spoil the sums of others.
+    /// Zeroes this row of n if it is too far out: NaN or infinite coordinates would spoil the sums of other rows.
     fn leave_out(&mut self, coordinates: &Coordinates, row: usize, n: usize) {
         let Queries { lanes, terms, stride, far, .. } = self;
         if coordinates.term::<E>(lanes.squares[row].to_f64(), lanes.largest[row].to_f64()).1 {
@@ -392,9 +392,9 @@ impl<E: Packing> Queries<E> {
     }
 }
 
-/// What one thread needs for a block.
+/// The working memory of a thread for one block.
 pub struct Scratch<E> {
-    /// Rows that do not lie in memory as they are wanted.
+    /// Scaled rows, if they are not in memory that way.
     pub room: Vec<f64>,
     pub queries: Queries<E>,
     pub values: Vec<E>,
@@ -414,7 +414,7 @@ impl<E: Packing> Scratch<E> {
     }
 }
 
-/// The matrix in column groups no wider than a tile, chunk by chunk as the points are.
+/// The weight matrix in column groups no wider than a tile, in the same chunks as the points.
 pub struct PackedWeights<E> {
     pub columns: usize,
     pub widths: Vec<usize>,

@@ -1,10 +1,10 @@
-//! The products of a block of rows, as the tiles leave them and as rows.
+//! The products of a block of rows: as the tiles produce them, and as rows.
 
 use super::{BLOCK, PackedWeights};
 use crate::points::all_finite;
 use skpca_simd::{Element, Instructions, Tiles};
 
-/// `[panel][column][row of the panel]`, in 64 bits or, where they are the sums of one chunk in 32, in these.
+/// Sums ordered as `[panel][column][row of the panel]`, in 64 bits or, for 32-bit values of a single chunk, in 32.
 pub struct Sums {
     columns: usize,
     double: Vec<f64>,
@@ -22,7 +22,7 @@ impl Sums {
 
 /// A number type that products are summed in.
 pub trait Summing: Element {
-    /// Zeros.
+    /// Sets all sums to zero.
     fn clear(sums: &mut Sums, chunks: usize);
 
     /// Adds the products of one panel with one chunk of points.
@@ -65,9 +65,9 @@ impl Summing for f32 {
     }
 }
 
-/// A type of results.
+/// A number type of results.
 pub trait Number: Element + Into<f64> {
-    /// The first `out.len() / columns` rows of the products; tells whether all are finite.
+    /// Writes the first `out.len() / columns` rows of the products; returns whether all are finite.
     fn write(sums: &mut Sums, tiles: &AllTiles, out: &mut [Self]) -> bool;
 }
 
@@ -91,7 +91,7 @@ impl Number for f32 {
     }
 }
 
-/// The tiles of one instruction set for both widths, and the rows in a panel of those that made the sums.
+/// The tiles of one instruction set for both number types, and the rows per panel of those that computed the sums.
 pub struct AllTiles {
     double: Tiles<f64>,
     single: Tiles<f32>,
@@ -116,12 +116,12 @@ impl<'a> Products<'a> {
         Products { sums, tiles, n }
     }
 
-    /// Row after row into `out`; tells whether all are finite.
+    /// Writes the products to `out`, row after row; returns whether all are finite.
     pub fn write<T: Number>(&mut self, out: &mut [T]) -> bool {
         T::write(self.sums, self.tiles, out)
     }
 
-    /// The products of each row.
+    /// Iterates over the products of each row.
     pub fn rows(&mut self) -> std::slice::ChunksExact<'_, f64> {
         let columns = self.sums.columns;
         let mut rows = std::mem::take(&mut self.sums.rows);
@@ -132,7 +132,7 @@ impl<'a> Products<'a> {
     }
 }
 
-/// One number for each row from its products; tells whether all are finite.
+/// Computes one number per row from its products; returns whether all are finite.
 pub fn each_row<T: Element + Into<f64>>(
     products: &mut Products,
     out: &mut [T],

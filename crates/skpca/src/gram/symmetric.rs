@@ -1,11 +1,12 @@
-//! `K · V` for the kernel matrix of the points themselves: each value is computed (or read) once and used twice.
+//! `K · V` for the kernel matrix of the points themselves: every value is computed (or read) once and used twice.
 //!
 //! ```text
 //! strips I ≥ J of points:   out_I += K_IJ V_J,     out_J += K_IJᵀ V_I  (if I ≠ J)
 //! ```
 //!
-//! Strips are bundled; each pair of bundles has sums of its own, which are added in a fixed order, so the bits do not
-//! depend on threads, and there are few enough of them that they take a small multiple of `V`.
+//! Strips are grouped into bundles. Every pair of bundles has its own sums, which are added in a fixed order, so
+//! results are the same bit for bit on any number of threads; all these sums take a small multiple of the memory of
+//! `V`.
 
 use std::ops::Range;
 use std::sync::{Arc, OnceLock};
@@ -18,25 +19,26 @@ use crate::dense;
 use crate::kernel::Kernel;
 use crate::points::{Numbers, Points};
 
-/// Bundles of strips: enough pairs of them to keep many threads busy.
+/// Number of bundles of strips: enough pairs of them to keep many threads busy.
 pub(crate) const BUNDLES: usize = 10;
-/// Panels of rows whose values are kept for their second use.
+/// Number of panels of rows whose values are kept for their second use.
 const PANELS: usize = 6;
 
-/// The kernel matrix of a set of points, known by its products.
+/// The kernel matrix of a set of points, as an operator.
 pub(crate) struct Symmetric {
     basis: Basis,
     double: Vec<Queries<f64>>,
     single: OnceLock<Vec<Queries<f32>>>,
-    /// The values of the pairs (I, J), I ≥ J, one row of pairs after the other; or none, and they are computed anew.
+    /// The values of the pairs (I, J), I ≥ J, one row of pairs after the other; if absent, they are recomputed for each
+    /// product.
     stored: Option<Vec<Vec<f64>>>,
 }
 
 /// A number type that the matrix can be multiplied in.
 trait Side: Arithmetic {
-    /// The points as rows, strip by strip.
+    /// Returns the points as query rows, strip by strip.
     fn strips(matrix: &Symmetric) -> &[Queries<Self>];
-    /// The values, where they are stored.
+    /// Returns the values if they are stored.
     fn stored(matrix: &Symmetric) -> Option<&[Vec<Self>]>;
 }
 
@@ -58,7 +60,7 @@ impl Side for f32 {
     }
 }
 
-/// `V` as both products read it, strip by strip.
+/// `V` in the layouts of both products, strip by strip.
 struct Sides<E> {
     columns: usize,
     points: PackedWeights<E>,
@@ -66,7 +68,7 @@ struct Sides<E> {
     lanes: Vec<Vec<E>>,
 }
 
-/// The sums of a pair of bundles, one entry a strip.
+/// The sums of a pair of bundles, one entry per strip.
 struct Sums<E> {
     /// `[panel][column][row of the panel]`
     rows: Vec<Vec<E>>,
@@ -92,7 +94,7 @@ impl Symmetric {
         matrix
     }
 
-    /// Whether values are read, not computed.
+    /// Returns whether values are stored rather than recomputed.
     pub(crate) fn is_stored(&self) -> bool {
         self.stored.is_some()
     }
@@ -101,7 +103,7 @@ impl Symmetric {
         self.basis.kernel()
     }
 
-    /// `K V`. In 32 bits a bundle's sums have an error of some 10⁻⁶ of `Σ |k||v|`.
+    /// Returns `K V`. In 32 bits a bundle's sums have errors of about 10⁻⁶ of `Σ |k||v|`.
     pub(crate) fn product(&self, v: MatRef<f64>, precision: Precision) -> Mat<f64> {
         if v.ncols() == 0 {
             return Mat::zeros(v.nrows(), 0);
@@ -112,7 +114,7 @@ impl Symmetric {
         }
     }
 
-    /// `K V` for some of the rows.
+    /// Returns some of the rows of `K V`.
     pub(crate) fn product_at(&self, rows: &[usize], v: MatRef<f64>) -> Mat<f64> {
         let values =
             self.basis.product(&self.basis.points.select(rows), &self.basis.weights(v.to_owned()), Precision::Double);
@@ -151,7 +153,7 @@ impl Symmetric {
         Sides { columns, points: PackedWeights::new(self.packed::<E>(), v), lanes }
     }
 
-    /// The sums of all pairs (I, J), I ≥ J, of two bundles.
+    /// Computes the sums of all pairs (I, J), I ≥ J, of two bundles.
     fn pair<E: Side>(&self, a: Range<usize>, b: Range<usize>, sides: &Sides<E>) -> Sums<E> {
         let (columns, width) = (sides.columns, self.packed::<E>().tiles.rows());
         let rows = |i: usize| vec![E::default(); self.panels::<E>(i) * columns * width];
@@ -180,7 +182,7 @@ impl Symmetric {
         sums
     }
 
-    /// `K_IJ` for some panels of I; what runs over the end of the points is zero.
+    /// Computes `K_IJ` for some panels of I; values past the end of the points are zero.
     fn values<E: Side>(&self, i: usize, j: usize, panels: Range<usize>, out: &mut [E]) {
         let packed = self.packed::<E>();
         let (queries, chunk, width) = (&E::strips(self)[i], &packed.chunks[j], packed.tiles.rows());
@@ -217,7 +219,7 @@ impl Symmetric {
         }
     }
 
-    /// Both kinds of sums of a bundle, as rows.
+    /// Adds both kinds of sums of a bundle, as rows.
     fn merged<E: Side>(
         &self,
         strips: Range<usize>,
@@ -242,26 +244,26 @@ impl Symmetric {
         E::packed(&self.basis)
     }
 
-    /// Panels of rows in a strip.
+    /// Returns the number of panels of rows in a strip.
     fn panels<E: Side>(&self, strip: usize) -> usize {
         self.basis.strip(strip).len().div_ceil(self.packed::<E>().tiles.rows())
     }
 
-    /// Values of one panel of rows with a strip of points.
+    /// Returns the number of values of one panel of rows with a strip of points.
     fn panel_size<E: Side>(&self, strip: usize) -> usize {
         self.packed::<E>().chunks[strip].terms.len() * self.packed::<E>().tiles.rows()
     }
 }
 
 impl Basis {
-    /// The points of a chunk.
+    /// Returns the range of points in a chunk.
     fn strip(&self, chunk: usize) -> Range<usize> {
         let start = chunk * self.double.chunk;
         start..(start + self.double.chunk).min(self.points.n())
     }
 }
 
-/// The points of a basis as rows.
+/// Packs the points of a basis as query rows.
 fn strips<E: Arithmetic>(basis: &Basis) -> Vec<Queries<E>> {
     let packed = E::packed(basis);
     let placing = Placing::new(&basis.coordinates, None, basis.instructions);
@@ -281,7 +283,7 @@ fn triangle(count: usize) -> impl Iterator<Item = (usize, usize)> {
     (0..count).flat_map(|a| (0..=a).map(move |b| (a, b)))
 }
 
-/// The sum of several lists of vectors, entry by entry, in order.
+/// Adds several lists of vectors elementwise, in order.
 fn total<'a, E: Arithmetic>(mut lists: impl Iterator<Item = &'a Vec<Vec<E>>>) -> Vec<Vec<f64>> {
     let first = lists.next().expect("a bundle is paired with itself");
     let mut sum: Vec<Vec<f64>> = first.iter().map(|list| list.iter().map(|v| v.to_f64()).collect()).collect();
@@ -305,7 +307,7 @@ mod tests {
         (0..count).map(|_| random.normal()).collect()
     }
 
-    /// Largest difference to the product that uses no symmetry, as a share of its largest value.
+    /// Returns the largest difference from the product without symmetry, as a share of its largest value.
     fn difference(
         kernel: &Arc<dyn Kernel>,
         points: &Points<'static>,
@@ -327,7 +329,7 @@ mod tests {
     }
 
     #[test]
-    fn symmetry_changes_no_product() {
+    fn symmetric_products_equal_plain_ones() {
         for entry in KERNELS {
             for (n, d, columns) in [(2, 2, 1), (239, 3, 16), (241, 1, 7), (3000, 2, 10), (370, 200, 9)] {
                 let points = Points::new(d, normal(n * d)).unwrap();
@@ -345,7 +347,7 @@ mod tests {
     }
 
     #[test]
-    fn rows_far_out_harm_no_others() {
+    fn far_rows_do_not_spoil_others() {
         let mut values = normal(600);
         values[599] = 1e300;
         values[0] = -1e200;

@@ -1,4 +1,4 @@
-//! Bandwidth rules: γ from the points themselves.
+//! Bandwidth rules: γ computed from the rows.
 //!
 //! ```text
 //! median   γ = 1 / median ‖x − y‖²           over pairs of rows
@@ -7,7 +7,7 @@
 //! auto     γ = 1 / d                          (scikit-learn's KernelPCA)
 //! ```
 //!
-//! For a kernel of the city-block distance the distance itself takes the place of its square.
+//! For kernels of the city-block distance the distance replaces the squared distance.
 
 use rayon::prelude::*;
 use serde_json::Value;
@@ -20,19 +20,20 @@ use crate::random::{Random, Stream};
 use crate::rows::{Errand, Pass, Rows, fold};
 use crate::spec::Fields;
 
-/// All pairs up to this many, a seeded sample of as many above it.
-const PAIRS: usize = 100_000;
-/// Pairs that are looked at together, and numbers of rows that come from other machines.
-const TOGETHER: usize = 4096;
-const NUMBERS: usize = 8_000_000;
+/// Maximum number of pairs; if there are more, a seeded sample of this many is used.
+const MAX_PAIRS: usize = 100_000;
+/// Number of pairs processed together.
+const BATCH: usize = 4096;
+/// Number of values requested from other machines at a time.
+const REMOTE_BATCH: usize = 8_000_000;
 
-/// Where a rule looks.
+/// Computes bandwidths by rules from rows.
 pub struct Bandwidth<'a> {
     pub(crate) rows: Option<&'a dyn Rows>,
     pub(crate) seed: u64,
 }
 
-/// What a rule measures between two rows.
+/// The distance between two rows that a rule uses.
 #[derive(Clone, Copy, PartialEq)]
 pub enum Distance {
     /// `‖x − z‖²`
@@ -42,7 +43,7 @@ pub enum Distance {
 }
 
 impl Bandwidth<'_> {
-    /// Takes a bandwidth from the fields: a positive number, or a rule.
+    /// Reads a bandwidth from the fields: a positive number, or a rule, which is evaluated.
     pub fn of(&self, name: &str, fields: &mut Fields, distance: Distance) -> Result<f64> {
         let value = fields.value(name)?.unwrap_or_default();
         let gamma = match &value {
@@ -78,7 +79,7 @@ impl Bandwidth<'_> {
         distances.retain(|(v, _)| *v > 0.0);
         if distances.is_empty() {
             check_varied(rows)?;
-            // The rows differ by so little that the squares vanish, or the sample of pairs met equal ones only.
+            // The rows differ by so little that squares underflow, or all sampled pairs are equal.
             return Ok(f64::INFINITY);
         }
         let total: f64 = distances.iter().map(|(_, count)| count).sum();
@@ -90,12 +91,12 @@ impl Bandwidth<'_> {
         }
     }
 
-    /// Distances of distinct rows, and how much each counts. Pairs of equal rows are left out by the caller: they would
-    /// make a table with many duplicates infinitely narrow.
+    /// Returns the distances of pairs of rows with their weights. The caller drops pairs of equal rows, which would
+    /// make the bandwidth of a table with many duplicates zero.
     fn distances(&self, rows: &dyn Rows, distance: Distance) -> Result<Vec<(f64, f64)>> {
         let n = rows.n();
         let count = |i: usize, j: usize| rows.weights().map_or(1.0, |weights| weights[i] * weights[j]);
-        if n * n.saturating_sub(1) / 2 <= PAIRS {
+        if n * n.saturating_sub(1) / 2 <= MAX_PAIRS {
             let all = rows.gather(&(0..n).collect::<Vec<_>>())?;
             let pairs: Vec<(usize, usize)> = (0..n).flat_map(|i| (0..i).map(move |j| (i, j))).collect();
             let pair = |(i, j)| (distance.between(all.row(i), all.row(j)), count(i, j));
@@ -106,11 +107,11 @@ impl Bandwidth<'_> {
             let (i, j) = (random.below(n), random.below(n - 1));
             [i, if j < i { j } else { j + 1 }]
         };
-        let drawn: Vec<usize> = (0..PAIRS).flat_map(|_| pair()).collect();
-        let mut distances = Vec::with_capacity(PAIRS);
-        // Each request to other machines looks through all they have.
-        let at_once = if rows.remote().is_some() { NUMBERS / (2 * rows.d()) } else { 0 };
-        for some in drawn.chunks(2 * at_once.max(TOGETHER)) {
+        let drawn: Vec<usize> = (0..MAX_PAIRS).flat_map(|_| pair()).collect();
+        let mut distances = Vec::with_capacity(MAX_PAIRS);
+        // Every request makes the other machines search all their rows.
+        let at_once = if rows.remote().is_some() { REMOTE_BATCH / (2 * rows.d()) } else { 0 };
+        for some in drawn.chunks(2 * at_once.max(BATCH)) {
             let ends = rows.gather(some)?;
             let pairs = ends.values().par_chunks_exact(2 * rows.d()).zip(some.par_chunks_exact(2));
             distances.par_extend(pairs.map(|(pair, ends)| {
@@ -132,7 +133,7 @@ impl Distance {
     }
 }
 
-/// Refuses a table whose rows are all the same.
+/// Rejects a table whose rows are all the same.
 fn check_varied(rows: &dyn Rows) -> Result<()> {
     let first = rows.gather(&[0])?;
     if fold(rows, &Differing(first.row(0).into()), (&(), "bandwidth"))? {
@@ -141,11 +142,12 @@ fn check_varied(rows: &dyn Rows) -> Result<()> {
     Err(Error::NoVariance { why: "all rows are the same".into() })
 }
 
-/// What the passes are called where they travel.
+/// The name of the pass [`Differing`] when it is sent to another machine.
 pub(crate) const DIFFERING: &str = "differing";
+/// The name of the pass [`Power`] when it is sent to another machine.
 pub(crate) const POWER: &str = "power";
 
-/// Whether any row differs from this one.
+/// The pass that checks whether any row differs from this one.
 struct Differing(Vec<f64>);
 
 impl Pass for Differing {
@@ -176,7 +178,7 @@ impl Pass for Differing {
     }
 }
 
-/// `Σ w (v − shift)^power / count` over all values. Weights are of rows in memory: they never travel.
+/// The sum `Σ w (v − shift)^power / count` over all values. Weights are only used for rows in memory and never sent.
 struct Power<'a> {
     shift: f64,
     power: i32,
@@ -219,18 +221,18 @@ impl Pass for Power<'_> {
     }
 }
 
-/// Whether rows differ, on another machine.
+/// Restores the pass [`Differing`] on another machine.
 pub(crate) fn differing(parcel: Parcel) -> Result<Box<dyn Errand>> {
     Ok(Box::new(Differing(parcel.numbers)))
 }
 
-/// Powers of values, on another machine.
+/// Restores the pass [`Power`] on another machine.
 pub(crate) fn power(mut parcel: Parcel) -> Result<Box<dyn Errand>> {
     let (power, numbers) = (parcel.count("power")?, parcel.take(2)?);
     Ok(Box::new(Power { shift: numbers[0], power: power as i32, count: numbers[1], weights: None }))
 }
 
-/// The value that as much lies below as above; between two of them, their mean.
+/// Returns the weighted median; between two values, their mean.
 fn median(values: &mut [(f64, f64)], total: f64) -> f64 {
     let lower = |a: &(f64, f64), b: &(f64, f64)| a.0.total_cmp(&b.0);
     if values.iter().all(|(_, count)| *count == 1.0) {
@@ -243,7 +245,7 @@ fn median(values: &mut [(f64, f64)], total: f64) -> f64 {
     for (k, (value, count)) in values.iter().enumerate() {
         below += count;
         let left = below - 0.5 * total;
-        // Sums of weights such as 0.1 miss the middle by rounding.
+        // Sums of weights such as 0.1 may miss the middle by rounding.
         if left.abs() <= MIDDLE * total {
             return values.get(k + 1).map_or(*value, |(next, _)| 0.5 * (value + next));
         }
@@ -254,10 +256,10 @@ fn median(values: &mut [(f64, f64)], total: f64) -> f64 {
     values[values.len() - 1].0
 }
 
-/// Rounding of a sum of weights.
+/// Relative tolerance for rounding in a sum of weights.
 const MIDDLE: f64 = 1e-12;
 
-/// The variance of all values, as numpy's `X.var()`.
+/// Returns the variance of all values, like numpy's `X.var()`.
 fn variance(rows: &dyn Rows) -> Result<f64> {
     let (count, weights) = (rows.weight() * rows.d() as f64, rows.weights());
     let mean = fold(rows, &Power { shift: 0.0, power: 1, count, weights }, (&(), "bandwidth"))?.value();
@@ -288,12 +290,12 @@ mod tests {
         // 0, 1: the one pair; 0, 1, 1, 3 with the equal pair left out: 1 1 4 4 9.
         assert_eq!(gamma(vec![0.0, 1.0], "median", Distance::Squared), Ok(1.0));
         assert_eq!(gamma(vec![0.0, 1.0, 1.0, 3.0], "median", Distance::Squared), Ok(1.0 / 4.0));
-        // An even count takes the middle of two: 1 4 9 16 36 49.
+        // An even count takes the mean of the middle two: 1 4 9 16 36 49.
         assert_eq!(gamma(vec![0.0, 1.0, 3.0, 7.0], "median", Distance::Squared), Ok(1.0 / 12.5));
     }
 
     #[test]
-    fn a_sample_of_pairs_is_near_the_whole() {
+    fn a_sample_of_pairs_approximates_all_pairs() {
         let mut random = Random::new(5, Stream::Tests);
         let values: Vec<f64> = (0..3000).map(|_| random.normal()).collect();
         let sampled = gamma(values, "median", Distance::Squared).unwrap();

@@ -1,7 +1,7 @@
 //! `k′(x, z) = f(x) f(z) k(x, z)`, with `f(x) = b₀ + Σ_n b_n exp(−δ ‖x − v_n‖²)` (Amari & Wu 1999; Li & Gao 2011).
 //!
-//! Where f is large the kernel magnifies: distances in feature space grow. Which f separates the classes of labelled
-//! rows is for the room [`crate::conformal`] to find; here it is given.
+//! Where f is large, the kernel magnifies distances in feature space. [`crate::conformal`] learns the f that separates
+//! the classes of labelled rows; here it is given.
 
 use std::any::Any;
 use std::sync::Arc;
@@ -14,14 +14,15 @@ use crate::points::Points;
 use crate::spec::{Fields, Spec};
 use skpca_simd::Instructions;
 
-/// What is added to the scatter within classes, as a share of its mean, by default.
+/// Default ridge on the within-class scatter, as a share of its mean.
 const REGULARISATION: f64 = 1e-3;
-/// The first step of the paper's iteration and the number of its steps, by default.
+/// Default initial step size of the paper's iteration.
 const RATE: f64 = 0.01;
+/// Default number of steps of the paper's iteration.
 const STEPS: usize = 200;
 const NAME: &str = "conformal";
 
-/// Whether a spec asks for a conformal kernel and leaves f to labels.
+/// Returns whether a spec is a conformal kernel whose f is to be learned from labels.
 pub(crate) fn is_unlearned(spec: &Spec) -> bool {
     entry(spec).is_ok_and(|entry| entry.learns(spec))
 }
@@ -33,20 +34,20 @@ pub(super) const ENTRY: Entry = Entry {
               whose parameters stand beside it",
     source: Some("Amari & Wu 1999; Li & Gao 2011"),
     parameters: &[
-        Parameter::bandwidth("delta", "median", "δ, found as γ of a kernel of distances"),
+        Parameter::bandwidth("delta", "median", "δ, computed like γ of a kernel of distances"),
         Parameter::choice(
             "solver",
             &["exact", "positive", "iteration"],
-            "how f is found: the best one; the best one that is positive; the gradient steps of the paper",
+            "how f is computed: the best one; the best positive one; the gradient steps of the paper",
         ),
         Parameter::number(
             "regularisation",
             Range::Above(0.0),
             REGULARISATION,
-            "exact, positive: what is added to the scatter within classes, as a share of its mean",
+            "exact, positive: ridge added to the within-class scatter, as a share of its mean",
         ),
-        Parameter::number("rate", Range::Above(0.0), RATE, "iteration: the length of its first step"),
-        Parameter::count("rounds", 0, STEPS, "iteration: its steps"),
+        Parameter::number("rate", Range::Above(0.0), RATE, "iteration: the initial step size"),
+        Parameter::count("rounds", 0, STEPS, "iteration: the number of steps"),
         BASE,
     ],
     learned: &[
@@ -82,7 +83,7 @@ const fn learned(name: &'static str, domain: Domain, help: &'static str) -> Para
     Parameter::optional(name, domain, "learned from labels", help)
 }
 
-/// The kernel that the field `base` names, with the parameters that the other fields give it.
+/// Builds the kernel that the field `base` names, with parameters from the other fields.
 pub(crate) fn build_base(fields: &mut Fields, bandwidth: &Bandwidth) -> Result<Arc<dyn Kernel>> {
     let name = fields.value("base")?.unwrap_or_default();
     let bases = known().filter(|entry| !entry.capabilities.labelled);
@@ -94,7 +95,7 @@ pub(crate) fn build_base(fields: &mut Fields, bandwidth: &Bandwidth) -> Result<A
     (entry.build)(fields, bandwidth)
 }
 
-/// A kernel times f of both its arguments.
+/// A kernel multiplied by f of both arguments.
 #[derive(Debug)]
 pub struct Conformal {
     /// k
@@ -104,7 +105,7 @@ pub struct Conformal {
 }
 
 impl Conformal {
-    /// The kernel as a conformal one, if it is.
+    /// Returns the kernel as a conformal kernel, if it is one.
     pub fn of(kernel: &dyn Kernel) -> Option<&Conformal> {
         (kernel as &dyn Any).downcast_ref()
     }
@@ -124,12 +125,12 @@ pub struct Stretch {
 }
 
 impl Stretch {
-    /// One value.
+    /// Returns f(x).
     pub fn at(&self, x: &[f64]) -> f64 {
         self.constant + self.weights.iter().zip(self.bumps(x)).map(|(b, bump)| b * bump).sum::<f64>()
     }
 
-    /// `exp(−δ ‖x − v_n‖²)`
+    /// Iterates over `exp(−δ ‖x − v_n‖²)`.
     fn bumps<'a>(&'a self, x: &'a [f64]) -> impl Iterator<Item = f64> + 'a {
         self.vectors.rows().map(move |v| {
             let squared: f64 = x.iter().zip(v).map(|(a, b)| (a - b) * (a - b)).sum();
@@ -140,7 +141,7 @@ impl Stretch {
 
 impl Kernel for Conformal {
     fn eval(&self, x: &[f64], z: &[f64]) -> f64 {
-        // This order keeps it symmetric to the last bit.
+        // This order makes the kernel symmetric to the last bit.
         self.base.eval(x, z) * (self.stretch.at(x) * self.stretch.at(z))
     }
 

@@ -1,4 +1,4 @@
-//! `k(x, z) = x·z / (‖x‖ ‖z‖)`; a zero vector is orthogonal to everything, itself included.
+//! `k(x, z) = x·z / (‖x‖ ‖z‖)`; a zero vector is orthogonal to all vectors, including itself.
 
 use std::sync::Arc;
 
@@ -16,13 +16,13 @@ pub(super) const ENTRY: Entry = Entry {
     build: |_, _| Ok(Arc::new(Cosine)),
 };
 
-/// Makes the smallest numbers normal ones.
+/// A factor that makes subnormal numbers normal.
 const LARGER: f64 = 1e100;
 
 #[derive(Debug)]
 struct Cosine;
 
-/// `1 / ‖x‖`, scaled first so that the squares neither overflow nor vanish.
+/// Returns `1 / ‖x‖`, computed on scaled values so that squares neither overflow nor underflow.
 pub(crate) fn inverse_norm(x: &[f64]) -> f64 {
     let largest = x.iter().fold(0.0_f64, |m, v| m.max(v.abs()));
     if largest > 0.0 {
@@ -36,7 +36,7 @@ impl Kernel for Cosine {
     fn eval(&self, x: &[f64], z: &[f64]) -> f64 {
         let (a, b) = (inverse_norm(x), inverse_norm(z));
         if a.is_infinite() || b.is_infinite() {
-            // The inverse of a length of 1e-309 is no number, but the cosine is.
+            // The inverse of a norm of 1e-309 overflows, but the cosine is well defined.
             let larger = |row: &[f64]| row.iter().map(|v| v * LARGER).collect::<Vec<f64>>();
             return match (a.is_infinite(), b.is_infinite()) {
                 (true, true) => self.eval(&larger(x), &larger(z)),

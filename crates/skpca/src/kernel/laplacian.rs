@@ -38,7 +38,7 @@ impl Kernel for Laplacian {
     }
 
     fn add_gradient(&self, z: &[f64], x: &[f64], weight: f64, out: &mut [f64]) {
-        // On a kink, where a coordinate is equal, its derivative is taken as zero.
+        // At a kink, where a coordinate is equal, the derivative is taken as zero.
         let step = -self.gamma * weight * self.eval(z, x);
         for (out, (z, x)) in out.iter_mut().zip(z.iter().zip(x)) {
             *out += if z > x {

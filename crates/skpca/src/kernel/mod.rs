@@ -1,8 +1,8 @@
 //! Kernels: one file each, and a registry that is a plain list.
 //!
-//! [`Kernel::eval`] is the definition. [`Kernel::form`] tells the block code how to compute many values at
-//! once; the two are proved equal over the registry. To add a kernel: one file, one line in [`KERNELS`]; from another
-//! crate, the same file and [`register`].
+//! [`Kernel::eval`] is the definition. [`Kernel::form`] tells the block code how to compute many values at once; tests
+//! compare the two for every registered kernel. A new kernel takes one file and one line in [`KERNELS`]; in another
+//! crate, the same file and a call of [`register`].
 
 pub(crate) mod bandwidth;
 pub(crate) mod conformal;
@@ -34,60 +34,60 @@ use skpca_simd::Instructions;
 
 /// A symmetric function of two points, `k(x, z) = φ(x)·φ(z)`.
 pub trait Kernel: Any + Debug + Send + Sync {
-    /// The definition, one value.
+    /// Returns k(x, z); this is the definition of the kernel.
     fn eval(&self, x: &[f64], z: &[f64]) -> f64;
 
-    /// The same in the shape the block code knows; of a [`Conformal`] kernel that of its base.
+    /// Returns the form in which the block code computes the kernel; for a [`Conformal`] kernel, that of its base.
     fn form(&self) -> Form {
         Form::Pairs
     }
 
-    /// Name and parameters, every rule resolved to a number.
+    /// Returns name and parameters, with every rule resolved to a number.
     fn spec(&self) -> Spec;
 
     /// Adds `weight · ∂k(z, x)/∂z` to `out`.
     fn add_gradient(&self, z: &[f64], x: &[f64], weight: f64, out: &mut [f64]);
 
-    /// The dimension of feature space over d columns, or more: no factor has a higher rank.
+    /// Returns an upper bound of the dimension of feature space over d columns, and thus of the rank of any factor.
     fn rank(&self, _d: usize) -> usize {
         usize::MAX
     }
 
-    /// The columns that points must have, where the kernel knows.
+    /// Returns the number of columns that points must have, if the kernel fixes it.
     fn width(&self) -> Option<usize> {
         None
     }
 
-    /// What blocks of its values are computed with: the best there is, unless a fit is pinned to something else
-    /// ([`Fit::level`](crate::Fit)).
+    /// Returns the instruction set that blocks of values are computed with: the best one available, unless the fit
+    /// fixes another ([`Fit::level`](crate::Fit)).
     fn instructions(&self) -> Instructions {
         Instructions::best()
     }
 
-    /// Whether kernel matrices are positive semi-definite, whatever the points.
+    /// Returns whether kernel matrices are positive semi-definite for all points.
     fn positive_semidefinite(&self) -> bool {
         true
     }
 
-    /// Whether `φ(x) = x`: then the columns of a table are all there is of feature space.
+    /// Returns whether `φ(x) = x`: feature space is then the space of the input columns.
     fn is_linear(&self) -> bool {
         let identity = Form::Dot { gamma: 1.0, coef0: 0.0, outer: Outer::Identity };
         self.form() == identity
     }
 
-    /// Whether `k(x, x) = 1`, whatever the row.
+    /// Returns whether `k(x, x) = 1` for all x.
     fn unit_diagonal(&self) -> bool {
         self.bounded() && matches!(self.form(), Form::Gaussian { .. } | Form::Manhattan { .. })
     }
 
-    /// Whether values lie between −1 and 1, whatever the rows: then no row's rounding outweighs the others'.
+    /// Returns whether all values lie between −1 and 1, so that no row's rounding errors outweigh the others'.
     fn bounded(&self) -> bool {
         matches!(self.form(), Form::Gaussian { .. } | Form::Manhattan { .. } | Form::Cosine)
     }
 }
 
-/// The shapes of kernel that the hot loop computes from tiles.
-#[allow(missing_docs)] // the fields stand in the formulas
+/// The forms of kernel that the hot loop computes from tiles.
+#[allow(missing_docs)] // the formulas define the fields
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Form {
     /// `exp(−γ ‖x − z‖²)`
@@ -102,7 +102,7 @@ pub enum Form {
     Pairs,
 }
 
-/// What a kernel of the inner product does with it.
+/// The function g that a kernel applies to the inner product.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Outer {
     /// `t`
@@ -113,27 +113,27 @@ pub enum Outer {
     Tanh,
 }
 
-/// A line of the registry.
+/// An entry of the registry.
 pub struct Entry {
-    /// The name users give.
+    /// The name that users write.
     pub name: &'static str,
-    /// What scikit-learn calls it, where that differs.
+    /// The name in scikit-learn, if it differs.
     pub sklearn: Option<&'static str>,
-    /// Its formula, and what is to be known of it.
+    /// The formula and a short description.
     pub summary: &'static str,
-    /// Where it was published.
+    /// The publication.
     pub source: Option<&'static str>,
-    /// Its parameters.
+    /// The parameters.
     pub parameters: &'static [Parameter],
-    /// The parameters of one that has been learned from labels, as models keep them.
+    /// The parameters of a kernel learned from labels, as stored in models.
     pub learned: &'static [Parameter],
-    /// What sets it apart from the others.
+    /// The properties of the kernel.
     pub capabilities: Capabilities,
-    /// Makes the kernel, reading exactly the parameters that are declared.
+    /// Builds the kernel, reading exactly the declared parameters.
     pub build: fn(&mut Fields, &Bandwidth) -> Result<Arc<dyn Kernel>>,
 }
 
-/// What a kernel is, with any values of its parameters.
+/// Properties of a kernel that hold for all values of its parameters.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Capabilities {
     /// Values lie between −1 and 1 ([`Kernel::bounded`]).
@@ -144,14 +144,14 @@ pub struct Capabilities {
     pub finite_dimension: bool,
     /// It is `exp(−γ ‖x − z‖²)` for some γ: pre-images have a fixed-point iteration (Mika et al. 1998).
     pub gaussian: bool,
-    /// It is the inner product of the rows as they are ([`Kernel::is_linear`]).
+    /// It is the inner product of the rows themselves ([`Kernel::is_linear`]).
     pub linear: bool,
     /// It is learned from the classes of the rows.
     pub labelled: bool,
 }
 
 impl Capabilities {
-    /// A kernel of distances that is bounded and has infinitely many features.
+    /// A bounded, positive semi-definite function of the distance with infinitely many features.
     pub const RADIAL: Capabilities = Capabilities {
         bounded: true,
         positive_semidefinite: true,
@@ -163,22 +163,22 @@ impl Capabilities {
 }
 
 impl Entry {
-    /// Its formula and parameters, for help texts.
+    /// Returns formula and parameters for help texts.
     pub fn about(&self) -> String {
         parameter::about(self.summary, self.source, self.parameters)
     }
 
-    /// What a kernel is built from: one that is learned, from what was learned.
+    /// Returns the parameters that the kernel is built from: the learned ones for a kernel learned from labels.
     fn declared(&self) -> &'static [Parameter] {
         if self.capabilities.labelled { self.learned } else { self.parameters }
     }
 
-    /// Whether a spec leaves something to be learned from labels.
+    /// Returns whether `spec` lacks parameters that are learned from labels.
     pub(crate) fn learns(&self, spec: &Spec) -> bool {
         self.capabilities.labelled && !self.only_learned().any(|name| spec.fields.contains_key(name))
     }
 
-    /// The kernel that `spec` asks for.
+    /// Builds the kernel of `spec`.
     fn build(&self, spec: &Spec, bandwidth: &Bandwidth) -> Result<Arc<dyn Kernel>> {
         let mut fields = Fields::new(spec, self.declared());
         let kernel = (self.build)(&mut fields, bandwidth)?;
@@ -186,13 +186,13 @@ impl Entry {
         Ok(kernel)
     }
 
-    /// The parameters that nobody gives before they are learned.
+    /// Returns the names of the parameters that are only known after learning.
     fn only_learned(&self) -> impl Iterator<Item = &'static str> {
         let given = |parameter: &&Parameter| self.parameters.iter().any(|other| other.name == parameter.name);
         self.learned.iter().filter(move |parameter| !given(parameter)).map(|parameter| parameter.name)
     }
 
-    /// All of it, for other languages.
+    /// Returns the entry as JSON, for bindings to other languages.
     pub fn to_json(&self) -> Value {
         let Capabilities { bounded, positive_semidefinite, finite_dimension, gaussian, linear, labelled } =
             self.capabilities;
@@ -213,15 +213,15 @@ impl Entry {
     }
 }
 
-/// Every kernel of this crate.
+/// All kernels of this crate.
 pub const KERNELS: &[Entry] =
     &[rbf::ENTRY, laplacian::ENTRY, polynomial::ENTRY, sigmoid::ENTRY, linear::ENTRY, cosine::ENTRY, conformal::ENTRY];
 
-/// Kernels of other crates. They can be added, and neither changed nor removed: what a name means stays the same.
+/// Kernels of other crates. They can be added but not changed or removed, so that names keep their meaning.
 static REGISTERED: RwLock<Vec<&'static Entry>> = RwLock::new(Vec::new());
 
-/// Makes a kernel of another crate known by its name: to fits, to model files and as the base of [`Conformal`]. A
-/// program calls it once, before it fits with the kernel or reads a model that has it; to call it again does nothing.
+/// Registers a kernel of another crate, so that fits, model files and [`Conformal`] know it by its name. A program
+/// calls this once before it fits with the kernel or reads a model that uses it; calling it again has no effect.
 ///
 /// ```
 /// use std::sync::Arc;
@@ -260,7 +260,7 @@ static REGISTERED: RwLock<Vec<&'static Entry>> = RwLock::new(Vec::new());
 ///     sklearn: None,
 ///     summary: "1 / (1 + ‖x − z‖² / length²)",
 ///     source: None,
-///     parameters: &[Parameter::number("length", Range::Above(0.0), 1.0, "ℓ: how far points see each other")],
+///     parameters: &[Parameter::number("length", Range::Above(0.0), 1.0, "ℓ: the length scale")],
 ///     learned: &[],
 ///     capabilities: Capabilities::RADIAL,
 ///     build: |fields, _| Ok(Arc::new(Cauchy { length: fields.number("length")? })),
@@ -272,34 +272,34 @@ static REGISTERED: RwLock<Vec<&'static Entry>> = RwLock::new(Vec::new());
 /// # Ok::<(), skpca::Error>(())
 /// ```
 pub fn register(entry: &'static Entry) -> Result<()> {
-    let refused = |expected: &str| Err(Error::parameter("kernel", entry.name, expected));
+    let rejected = |expected: &str| Err(Error::parameter("kernel", entry.name, expected));
     if entry.name.is_empty() || entry.name.contains(|c: char| c.is_whitespace() || c == ',' || c == '=') {
-        return refused("a name without spaces, commas and equals signs");
+        return rejected("a name without spaces, commas and equals signs");
     }
     if entry.capabilities.labelled {
-        return refused("a kernel that is not learned from labels");
+        return rejected("a kernel that is not learned from labels");
     }
     let points = Points::new(1, vec![0.0, 1.0])?;
     let kernel = entry.build(&Spec::new(entry.name), &Bandwidth { rows: Some(&points), seed: 0 })?;
     if kernel.spec().name != entry.name {
-        return refused("a kernel whose spec has the name of its entry");
+        return rejected("a kernel whose spec has the name of its entry");
     }
     let mut registered = REGISTERED.write().unwrap_or_else(PoisonError::into_inner);
     match KERNELS.iter().chain(registered.iter().copied()).find(|known| known.name == entry.name) {
         None => registered.push(entry),
         Some(known) if std::ptr::eq(known, entry) => {}
-        Some(_) => return refused("a name that no other kernel has"),
+        Some(_) => return rejected("a name that no other kernel has"),
     }
     Ok(())
 }
 
-/// Every kernel there is, those of other crates last.
+/// Iterates over all kernels, those of other crates last.
 fn known() -> impl Iterator<Item = &'static Entry> + Clone {
     let registered = REGISTERED.read().unwrap_or_else(PoisonError::into_inner).clone();
     KERNELS.iter().chain(registered)
 }
 
-/// The line of the registry that `spec` names.
+/// Returns the registry entry of the kernel that `spec` names.
 pub fn entry(spec: &Spec) -> Result<&'static Entry> {
     known().find(|entry| entry.name == spec.name).ok_or_else(|| Error::Unknown {
         what: "kernel",
@@ -308,12 +308,12 @@ pub fn entry(spec: &Spec) -> Result<&'static Entry> {
     })
 }
 
-/// Builds the kernel that `spec` names; rules such as `gamma=median` look at `points`.
+/// Builds the kernel that `spec` names; rules such as `gamma=median` are evaluated on `points`.
 pub fn build(spec: &Spec, points: &Points, seed: u64) -> Result<Arc<dyn Kernel>> {
     build_for(spec, &Bandwidth { rows: Some(points), seed }, points.d())
 }
 
-/// The same for rows of d columns, wherever they are.
+/// Like [`build`], for rows of d columns that need not be in memory.
 pub(crate) fn build_for(spec: &Spec, bandwidth: &Bandwidth, d: usize) -> Result<Arc<dyn Kernel>> {
     let kernel = build_with(spec, bandwidth)?;
     match kernel.width() {
@@ -322,7 +322,7 @@ pub(crate) fn build_for(spec: &Spec, bandwidth: &Bandwidth, d: usize) -> Result<
     }
 }
 
-/// Builds a kernel whose parameters are all numbers, as a model file has it.
+/// Builds a kernel whose parameters are all numbers, as in a model file.
 pub(crate) fn build_resolved(spec: &Spec) -> Result<Arc<dyn Kernel>> {
     build_with(spec, &Bandwidth { rows: None, seed: 0 })
 }
@@ -336,7 +336,7 @@ pub(crate) fn build_with(spec: &Spec, bandwidth: &Bandwidth) -> Result<Arc<dyn K
 
 #[cfg(test)]
 impl Entry {
-    /// A kernel over points like these; one that is learned from labels is given an f that changes its sign.
+    /// Returns a kernel over such points; a kernel learned from labels gets an f that changes sign.
     pub(crate) fn example(&self, points: &Points) -> Arc<dyn Kernel> {
         let mut spec = Spec::new(self.name);
         if self.capabilities.labelled {
@@ -369,7 +369,7 @@ mod tests {
             message("rbf,gamma=wide"),
             "gamma = \"wide\": expected a positive number, median, mean, scale or auto"
         );
-        assert_eq!(message("polynomial,degree=2.5"), "degree = 2.5: expected a whole number from 1 to 64");
+        assert_eq!(message("polynomial,degree=2.5"), "degree = 2.5: expected an integer from 1 to 64");
     }
 
     #[test]
@@ -391,7 +391,7 @@ mod tests {
     }
 
     #[test]
-    fn declared_values_are_accepted_and_others_refused() {
+    fn declared_values_are_accepted_and_others_rejected() {
         let points = toys::clusters(0);
         for entry in KERNELS.iter().filter(|entry| !entry.capabilities.labelled) {
             for parameter in entry.parameters {
@@ -422,7 +422,7 @@ mod tests {
     }
 
     #[test]
-    fn capabilities_are_those_of_the_kernels() {
+    fn declared_capabilities_match_the_kernels() {
         let points = Points::new(2, vec![0.0, 1.0, 2.0, 0.5, 1.0, 3.0]).unwrap();
         for entry in KERNELS {
             let kernel = entry.example(&points);

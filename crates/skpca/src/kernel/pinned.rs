@@ -1,7 +1,7 @@
-//! A kernel whose values are computed with given instructions.
+//! A kernel whose values are computed with a given instruction set.
 //!
-//! The level of a fit goes with its kernel, because whatever computes kernel values has the kernel: no sum can be made
-//! with other instructions by forgetting to pass them on, and no thread has to be told (docs/decisions/0025).
+//! The level of a fit is part of its kernel, because everything that computes kernel values has the kernel: the
+//! instruction set cannot be lost on the way, and needs no thread-local state (docs/decisions/0025).
 
 use std::sync::Arc;
 
@@ -11,7 +11,7 @@ use crate::parcel::{Parcel, wrong};
 use crate::spec::Spec;
 use skpca_simd::{Instructions, Level};
 
-/// The same kernel with values by `instructions`.
+/// Returns the same kernel with values computed by `instructions`.
 pub(crate) fn pinned(kernel: Arc<dyn Kernel>, instructions: Instructions) -> Arc<dyn Kernel> {
     if kernel.instructions() == instructions {
         return kernel;
@@ -24,12 +24,12 @@ pub(crate) fn pinned(kernel: Arc<dyn Kernel>, instructions: Instructions) -> Arc
     }
 }
 
-/// A parcel that a kernel travels with, and what its values are computed with.
+/// Adds a kernel and its instruction set to a parcel.
 pub(crate) fn with_kernel(parcel: Parcel, kernel: &Arc<dyn Kernel>) -> Parcel {
     parcel.with("kernel", kernel.spec().to_json()).with("level", kernel.instructions().level().name())
 }
 
-/// The kernel of a parcel: with the instructions of where it comes from, if this machine has them.
+/// Returns the kernel of a parcel, with the instruction set of the sender if this machine has it.
 pub(crate) fn kernel_of(parcel: &Parcel) -> Result<Arc<dyn Kernel>> {
     let spec = parcel.head.get("kernel").ok_or_else(|| wrong("they have no kernel"))?;
     let level: Level = parcel.text("level").parse()?;

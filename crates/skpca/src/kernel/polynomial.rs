@@ -1,4 +1,4 @@
-//! `k(x, z) = (γ x·z + c)^p`, `c ≥ 0` so that it is positive semi-definite.
+//! `k(x, z) = (γ x·z + c)^p`, with `c ≥ 0` so that it is positive semi-definite.
 
 use std::sync::Arc;
 
@@ -55,7 +55,7 @@ impl Kernel for Polynomial {
         out.iter_mut().zip(x).for_each(|(out, x)| *out += step * x);
     }
 
-    /// Monomials of d variables up to the degree.
+    /// Returns the number of monomials of d variables up to the degree.
     fn rank(&self, d: usize) -> usize {
         (1..=self.degree as usize).fold(1_usize, |count, k| count.saturating_mul(d + k) / k)
     }

@@ -1,4 +1,4 @@
-//! `k(x, z) = exp(−γ ‖x − z‖²)`, with γ = 1 / 2σ² where σ is given, and 1 / r² where a width r is
+//! `k(x, z) = exp(−γ ‖x − z‖²)`, with γ = 1 / 2σ² if σ is given, and γ = 1 / r² if a width r is given.
 
 use std::sync::Arc;
 
@@ -32,7 +32,7 @@ pub(super) const ENTRY: Entry = Entry {
 
 const ONE_OF_THEM: &str = "one of gamma, sigma and width, not several";
 
-/// As Tipping gives it.
+/// Tipping's parametrisation.
 const WIDTH: Parameter = Parameter::optional(
     "width",
     Domain::Number(Range::Between(1e-150, 1e150)),
@@ -40,7 +40,7 @@ const WIDTH: Parameter = Parameter::optional(
     "r, instead of γ = 1 / r²",
 );
 
-/// Squares of these are neither 0 nor infinite.
+/// The range ensures that squares neither underflow nor overflow.
 const SIGMA: Parameter = Parameter::optional(
     "sigma",
     Domain::Number(Range::Between(1e-150, 1e150)),
@@ -79,7 +79,7 @@ mod tests {
     use crate::kernel::build;
 
     #[test]
-    fn widths_are_those_of_the_papers() {
+    fn gamma_sigma_and_width_agree() {
         let points = Points::new(1, vec![0.0, 1.0]).unwrap();
         let built = |text: &str| build(&text.parse().unwrap(), &points, 0);
         for (text, gamma) in [("rbf,gamma=0.125", 0.125_f64), ("rbf,sigma=2", 0.125), ("rbf,width=2", 0.25)] {

@@ -1,4 +1,4 @@
-//! `k(x, z) = tanh(γ x·z + c)`. Not positive semi-definite in general: fits find out and say so.
+//! `k(x, z) = tanh(γ x·z + c)`. Not positive semi-definite in general; fits check this.
 
 use std::sync::Arc;
 
@@ -30,7 +30,7 @@ struct Sigmoid {
 }
 
 impl Kernel for Sigmoid {
-    /// Not a number where the inner product overflows: tanh would hide it, and its sign may be wrong.
+    /// Returns NaN if the inner product overflows: tanh would hide that, and its sign may be wrong.
     fn eval(&self, x: &[f64], z: &[f64]) -> f64 {
         let inner = self.gamma * dot(x, z) + self.coef0;
         if inner.is_finite() { inner.tanh() } else { f64::NAN }

@@ -1,4 +1,4 @@
-//! Newton's method for the weights of the active points: all that the likelihood of `weights` needs is m × m.
+//! Newton's method for the weights of the active points; all matrices are m × m.
 //!
 //! ```text
 //! B = I + √W K √W / σ²,   log|C/σ²| = log|B|,   S_ij = f_iᵀC⁻¹f_j,   Q_ij = f_iᵀC⁻¹TC⁻¹f_j
@@ -10,15 +10,15 @@ use crate::bounded::bounded;
 use crate::dense;
 use crate::error::{Error, Result};
 
-/// Newton steps between two looks.
+/// Maximum number of Newton steps for one active set.
 const STEPS: usize = 100;
-/// Halvings of a step before it is given up.
+/// Maximum number of halvings in a line search.
 const HALVINGS: usize = 30;
-/// The longest step in θ.
+/// Longest step in θ.
 const LONGEST: f64 = 3.0;
-/// Rises of so many roundings are not seen any more …
-const BLIND: f64 = 10.0;
-/// … and so many steps are taken then whether ρ comes nearer to 1 or not.
+/// Expected increases of L below this many rounding errors cannot be measured.
+const UNMEASURABLE: f64 = 10.0;
+/// Number of such steps that are taken even if ρ does not come closer to 1.
 const POLISHES: usize = 5;
 
 /// S and Q.
@@ -28,7 +28,7 @@ pub(super) fn unsolvable() -> Error {
     Error::Numerical { why: "the weights of the likelihood cannot be computed: is the noise too small?".into() }
 }
 
-/// The Cholesky factor of `B = I + √W K √W / σ²`.
+/// Returns the Cholesky factor of `B = I + √W K √W / σ²`.
 pub(super) fn root(k: &Mat<f64>, roots: &[f64], noise: f64) -> Option<Mat<f64>> {
     let one = |i: usize, j: usize| if i == j { 1.0 } else { 0.0 };
     let b = |i: usize, j: usize| roots[i] * k[(i, j)] * roots[j] / noise + one(i, j);
@@ -37,9 +37,9 @@ pub(super) fn root(k: &Mat<f64>, roots: &[f64], noise: f64) -> Option<Mat<f64>> 
 
 /// The problem on the active points.
 pub(super) struct Active {
-    /// Their kernel values, `F_A F_Aᵀ` …
+    /// Kernel values of the active points, `F_A F_Aᵀ`.
     pub k: Mat<f64>,
-    /// … and `F_A T F_Aᵀ`.
+    /// `F_A T F_Aᵀ`
     pub g: Mat<f64>,
     pub n: f64,
     pub noise: f64,
@@ -64,8 +64,8 @@ impl Active {
         Ok(-0.5 * (self.n * determinant + (self.trace - dense::trace(&x) / self.noise) / self.noise))
     }
 
-    /// `S_ij` and `Q_ij`. `σ²C⁻¹f_a = Σ_b E_ba f_b`; column a of E is of `√W B⁻¹ √W⁻¹`, or of `I − √W B⁻¹ √W K/σ²`
-    /// where the weight is zero.
+    /// Computes `S_ij` and `Q_ij`. `σ²C⁻¹f_a = Σ_b E_ba f_b`, where column a of E is that of `√W B⁻¹ √W⁻¹`, or of
+    /// `I − √W B⁻¹ √W K/σ²` if the weight is zero.
     fn moments(&self, weights: &[f64]) -> Result<PointMoments> {
         let m = weights.len();
         let roots: Vec<f64> = weights.iter().map(|w| w.sqrt()).collect();
@@ -92,7 +92,7 @@ impl Active {
         Ok((symmetric(&s, noise), symmetric(&q, noise * noise)))
     }
 
-    /// Newton steps until ρ is within `tolerance` of 1, or L has no more digits to tell.
+    /// Takes Newton steps until ρ is within `tolerance` of 1, or rounding hides any further progress.
     pub(super) fn maximise(&self, start: &[f64], tolerance: f64, rounding: f64) -> Result<(Vec<f64>, f64)> {
         let mut alive: Vec<usize> = (0..start.len()).collect();
         let mut weights = start.to_vec();
@@ -101,7 +101,7 @@ impl Active {
         let mut polished = 0;
         for _ in 0..STEPS {
             let mut moments = problem.moments(&weights)?;
-            // What has no weight and wants none is out: it would make the Hessian look indefinite.
+            // Points without a weight that would not gain one are dropped: they would make the Hessian look indefinite.
             let wanted = |i: &usize| weights[*i] > 0.0 || self.ratio(&moments, *i) > 1.0;
             let live: Vec<usize> = (0..weights.len()).filter(wanted).collect();
             if live.len() < weights.len() {
@@ -116,8 +116,8 @@ impl Active {
             }
             let step = self.step(&moments, &weights);
             let mut next = problem.climbed(&step, &weights, likelihood, rounding)?;
-            if next.is_none() && step.slope <= BLIND * rounding {
-                // L does not see the step any more; ρ may.
+            if next.is_none() && step.slope <= UNMEASURABLE * rounding {
+                // The increase of L is below its rounding error, but ρ may still improve.
                 next =
                     problem.polished(&step, &weights, likelihood - rounding, (polished >= POLISHES).then_some(off))?;
                 polished += 1;
@@ -138,7 +138,7 @@ impl Active {
         q[(i, i)] / (self.n * s[(i, i)])
     }
 
-    /// The largest |ρ − 1|, or ρ − 1 where there is no weight.
+    /// Returns the largest |ρ − 1|, or ρ − 1 for points without a weight.
     fn violation(&self, moments: &PointMoments, weights: &[f64]) -> f64 {
         let off = |i: usize| {
             if weights[i] > 0.0 {
@@ -150,7 +150,8 @@ impl Active {
         (0..weights.len()).map(off).fold(0.0, f64::max)
     }
 
-    /// The longest of the steps 1, ½, ¼, … that raises L as its slope promises; nothing if none does.
+    /// Backtracking line search: takes the longest of the steps 1, ½, ¼, … that increases L sufficiently; `None` if
+    /// none does.
     fn climbed(
         &self,
         step: &NewtonStep,
@@ -165,14 +166,14 @@ impl Active {
             if value >= likelihood + 1e-4 * t * step.slope {
                 return Ok(Some((next, value)));
             }
-            if step.slope <= BLIND * rounding {
+            if step.slope <= UNMEASURABLE * rounding {
                 break;
             }
         }
         Ok(None)
     }
 
-    /// The whole step where L does not fall below `least` and, if asked for, ρ comes nearer to 1 than `off`.
+    /// Takes the full step if L does not fall below `least` and, with `off`, ρ comes closer to 1 than that.
     fn polished(
         &self,
         step: &NewtonStep,
@@ -189,7 +190,7 @@ impl Active {
         Ok((value >= least && nearer).then_some((next, value)))
     }
 
-    /// The Newton step in θ.
+    /// Computes the Newton step in θ.
     fn step(&self, (s, q): &PointMoments, weights: &[f64]) -> NewtonStep {
         let m = weights.len();
         let gradient: Vec<f64> = (0..m).map(|i| 0.5 * (q[(i, i)] / s[(i, i)] - self.n)).collect();
@@ -208,7 +209,7 @@ impl Active {
         NewtonStep { d, units: (0..m).map(|i| s[(i, i)]).collect(), slope }
     }
 
-    /// Without the points that would be best at zero if the others stayed; nothing if L would fall.
+    /// Drops the points whose best weight, with the others fixed, is zero; `None` if there are none or L would fall.
     fn without_needless(&self, weights: &[f64], likelihood: f64) -> Result<Option<(Vec<f64>, f64)>> {
         let (s, q) = self.moments(weights)?;
         let needless = |i: usize| weights[i] > 0.0 && q[(i, i)] <= self.n * s[(i, i)] * (1.0 - weights[i] * s[(i, i)]);
@@ -226,12 +227,12 @@ struct NewtonStep {
     d: Vec<f64>,
     /// S of each point: θ = log(w + c) with w + c = 1/S.
     units: Vec<f64>,
-    /// The rise it promises at first order.
+    /// The first-order increase of L.
     slope: f64,
 }
 
 impl NewtonStep {
-    /// The weights after `t` of the step; none falls below zero.
+    /// Returns the weights after the share `t` of the step; none falls below zero.
     fn moved(&self, weights: &[f64], t: f64) -> Vec<f64> {
         let each = |((w, d), s): ((&f64, &f64), &f64)| {
             let rise = (t * d).exp_m1();
@@ -241,7 +242,8 @@ impl NewtonStep {
     }
 }
 
-/// The matrix itself if it is positive definite, or with its (scaled) eigenvalues turned positive.
+/// Returns the matrix itself if it is positive definite; otherwise, the eigenvalues of the scaled matrix are replaced
+/// by their absolute values.
 fn definite(a: Mat<f64>) -> Mat<f64> {
     let m = a.nrows();
     if dense::cholesky(a.as_ref()).is_some() {
@@ -263,7 +265,7 @@ mod tests {
     use crate::factor::{Factor, Stop};
     use crate::{kernel, toys};
 
-    /// S and Q of the active points, from C itself, some of them without a weight.
+    /// Compares with S and Q computed from C itself; some points have no weight.
     #[test]
     fn moments_and_likelihood_are_those_of_the_covariance() {
         let points = toys::clusters(2);

@@ -1,13 +1,13 @@
 //! Accelerated kernel feature analysis (Jiang, Motai, Wahl & Zhu 2006): features of one row, by the variance along it.
 //!
 //! ```text
-//! max_i  g_iᵀ T g_i / ‖g_i‖²,     rows with ‖g_i‖² ≤ δ k(x_i, x_i) are looked at no more        cutoff = δ
+//! max_i  g_iᵀ T g_i / ‖g_i‖²,     rows with ‖g_i‖² ≤ δ k(x_i, x_i) are no longer candidates        cutoff = δ
 //! ```
 //!
-//! The quotient is what the row adds to the trace of what is held, as in `greedy,gain=trace,exchanges=0`, which chooses
-//! the same rows; the features are updated and not solved for, n r multiply-adds a row. What it does well: it is the
-//! plain greedy choice at the least cost. `greedy` does better, for it looks at the leading components and exchanges
-//! points that later ones have made useless.
+//! The quotient is the gain of captured variance, so that the method selects the same rows as
+//! `greedy,gain=trace,exchanges=0`; features are updated rather than solved for, at n r multiply-adds per row. This is
+//! the plain greedy selection at the lowest cost. `greedy` captures more, because it considers only the leading
+//! components and exchanges points that later ones have made redundant.
 
 use super::deflation::{Deflation, Score};
 use super::parameters::RANK;
@@ -16,7 +16,7 @@ use crate::parameter::{Parameter, Range};
 
 pub(super) const ENTRY: Entry = Entry {
     name: "akfa",
-    summary: "rows along which all others vary most, each taken out of the rest",
+    summary: "greedy: the row along which all others vary most, then deflation",
     source: "Jiang, Motai, Wahl & Zhu 2006",
     parameters: &[CUTOFF, RANK],
     capabilities: Capabilities { weights: true, ..Capabilities::NONE },
@@ -30,5 +30,5 @@ const CUTOFF: Parameter = Parameter::number(
     "cutoff",
     Range::Below(0.0, 1.0),
     0.0,
-    "rows of which less than this share is left are looked at no more",
+    "rows with less than this share of their squared length left are no longer candidates",
 );

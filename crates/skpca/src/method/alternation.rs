@@ -5,15 +5,15 @@
 //!           = ½ tr T − tr AᵀC + ½ tr AᵀGA + penalty,             C = F T P
 //!
 //! ridge λ/2 ‖V‖²:  G = F(T + λI)Fᵀ          penalty on rows of A     (l2,1), or
-//! ridge λ/2 ‖A‖²:  G = F T Fᵀ + λI          penalty on its entries   (l1), one number a column
+//! ridge λ/2 ‖A‖²:  G = F T Fᵀ + λI          penalty on its entries   (l1), one number per column
 //!
 //! A-step: a (group) lasso for fixed P, convex           P-step: P = polar(T V), where −tr VᵀTP = −‖TV‖_*
 //! ```
 //!
-//! Everything happens on a working set of rows, over which G is known, and P moves within its reach. When the
-//! alternation has settled there, one pass over all rows finds those that would lower the objective, and they join. The
-//! duality gap over all rows, recomputed from what is returned, is the certificate of the A-step. What vectors are, and
-//! how T acts on them, is the space's to know.
+//! Both steps run on a working set of rows, for which G is known, and P moves within its reach (reach.rs). When the
+//! alternation has converged there, a pass over all rows finds those that would lower the objective, and they join. The
+//! duality gap over all rows, recomputed from the returned solution, is the certificate of the A-step. How vectors are
+//! represented and how T acts on them is defined by the space (space.rs).
 
 use std::cell::Cell;
 use std::ops::Range;
@@ -30,16 +30,16 @@ use crate::error::Result;
 use crate::lasso::{self, Lasso};
 use crate::watch::{Watch, check};
 
-/// What a coefficient costs.
+/// The groups of coefficients that are penalised.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(super) enum Shape {
     /// Rows of A: one set of points for all components.
     Rows,
-    /// Entries of A: each component its own points.
+    /// Entries of A: each component has its own points.
     Entries,
 }
 
-/// What keeps the coefficients from growing.
+/// The ridge penalty.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(super) enum Ridge {
     /// `λ/2 ‖V‖²`, the norm in feature space.
@@ -49,7 +49,7 @@ pub(super) enum Ridge {
 }
 
 impl Ridge {
-    /// λ on features and on coefficients: one of them is zero.
+    /// Returns λ on features and λ on coefficients; one of them is zero.
     fn both(self) -> (f64, f64) {
         match self {
             Ridge::Features(lambda) => (lambda, 0.0),
@@ -58,94 +58,99 @@ impl Ridge {
     }
 }
 
-/// What is minimised, and how far.
+/// The objective and the stopping rule.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Scheme {
     pub shape: Shape,
     pub ridge: Ridge,
     /// Relative duality gap of the A-step.
     pub gap: f64,
-    /// P-steps at most; none leaves P at the leading eigenvectors.
+    /// Maximum number of P-steps; 0 leaves P at the leading eigenvectors.
     pub rounds: usize,
-    /// One component after the other, each deflated against those before it (Wang's Algorithm 1).
+    /// One component after the other, each deflated against those before it (Algorithm 1 of Wang & Tanaka).
     pub sequential: bool,
 }
 
-/// When an alternation ends: after so many P-steps, or when P moves less than `moved` (a column) and the objective
-/// falls by less than `change` (a share); and at which gap over all rows the working set is large enough.
+/// The stopping rule of an alternation on working sets.
 #[derive(Clone, Copy)]
 struct Effort {
+    /// Maximum number of P-steps.
     rounds: usize,
+    /// Tolerance on the change of P, per column; the alternation has converged when both tolerances are met.
     moved: f64,
+    /// Tolerance on the relative decrease of the objective.
     change: f64,
+    /// Duality gap over all rows at which the working set is large enough.
     gap: f64,
-    /// Whether all rows have to be looked at.
+    /// Whether a final pass over all rows is required.
     certified: bool,
-    /// Work at which the last round begins.
+    /// Work done by the fit at which no further round begins.
     work: f64,
 }
 
-/// What is enough to see which rows matter.
+/// The stopping rule of a rough minimum, which is enough to see which rows matter.
 const LOOSE: Effort = Effort { rounds: 0, moved: 1e-2, change: 1e-6, gap: 1e-3, certified: false, work: 0.0 };
-/// Rows in the working set from which columns are solved on all threads.
+/// Size of the working set from which columns are solved in parallel.
 const SMALL: usize = 48;
-/// Newton steps of an A-step.
+/// Maximum number of Newton steps of an A-step.
 const STEPS: usize = 200;
-/// A search may take as many P-steps as this many solutions that do not settle …
+/// A search may take as many P-steps as this many solutions that do not converge.
 const SEARCH: usize = 6;
-/// … and a solution this many, even if the search has used them up.
-const LEAST: usize = 20;
-/// Multiply-adds per row of the data that all rounds of a fit may take …
+/// Minimum number of P-steps allowed for a solution when the search has used up its budget.
+const MIN_ROUNDS: usize = 20;
+/// Maximum work of all rounds of a fit, in multiply-adds per row of the data.
 const WORK: f64 = 1e8;
-/// … of which a solution on the way to a target gets this share of those that are left …
+/// Share of the remaining work that a solution may take during a search.
 const SHARE: f64 = 0.25;
-/// … or this share of all.
-const LEAST_SHARE: f64 = 0.02;
-/// Passes over all rows that may enlarge the working set.
+/// Minimum work allowed for a solution, as a share of the total.
+const MIN_SHARE: f64 = 0.02;
+/// Maximum number of passes that enlarge the working set.
 const PASSES: usize = 100;
-/// Rows that pull more than this share of the penalty may join soon …
+/// Rows whose gradient exceeds this share of the penalty are candidates to join soon.
 const NEARLY: f64 = 0.7;
-/// … and no more than so many are watched, a quarter of them because they pull most.
+/// Maximum number of such candidates.
 const NEAREST: usize = 2000;
+/// Number of candidates chosen for the largest gradients if there are more than that; the others are spread evenly.
 const FIRST: usize = NEAREST / 4;
-/// A squared cosine that only equal rows have.
-const EQUAL: f64 = 1.0 - 1e-10;
-/// Rows that join at a time, or an eighth of the working set if that is more.
+/// Squared cosine above which rows count as collinear.
+const COLLINEAR: f64 = 1.0 - 1e-10;
+/// Maximum number of rows that join at a time, or an eighth of the working set if that is more.
 const JOIN: usize = 30;
-/// Rows that join are no more alike than this cosine in feature space.
+/// Largest cosine in feature space between two rows that join at a time.
 const ALIKE: f64 = 0.95;
 
-/// A minimum, or where the search for it ended.
+/// A minimum, or the state in which the search for it ended.
 #[derive(Clone)]
 pub(super) struct Minimum {
-    /// Orthonormal.
+    /// P, orthonormal.
     pub p: Vectors,
-    /// w × q over the working set.
+    /// A, w × q over the working set.
     pub a: Mat<f64>,
     pub objective: f64,
-    /// Relative, over all rows.
+    /// Relative duality gap over all rows.
     pub gap: f64,
-    /// P-steps taken.
+    /// Number of P-steps taken.
     pub rounds: usize,
     pub converged: bool,
-    /// Of the first group of columns.
+    /// Penalty of the first group of columns.
     pub penalty: f64,
     /// Whether it is more than a rough minimum.
     pub finished: bool,
-    /// η of the last A-step, to start the next from: one list a group of columns.
+    /// η of the last A-step, a warm start of the next: one list per group of columns.
     sizes: Vec<Vec<f64>>,
 }
 
-/// What a look at the rows outside the working set has shown.
+/// Gradients at the rows outside the working set.
 struct Screening {
-    /// Rows that would lower the objective, those that pull most first.
+    /// Rows that would lower the objective, by decreasing gradient.
     first: Vec<usize>,
-    /// How much each row looked at pulls, as a share of the penalty; zero for the working set.
+    /// Gradient norm of each screened row as a share of the penalty; zero for the working set.
     ratios: Vec<f64>,
 }
 
-/// Rows that may join soon, increasing. If there are many, those that pull most are neighbours, and once a few of them
-/// have joined the others no longer want to: most of the watched are spread evenly over all.
+/// Returns the rows that may join soon, in increasing order. If there are many, the rows with the largest gradients are
+/// neighbours of each other, and once a few have joined the others no longer violate the conditions of a minimum.
+/// Therefore most of the candidates are spread evenly over all.
 fn nearest(ratios: &[f64]) -> Vec<usize> {
     let rows: Vec<usize> = (0..ratios.len()).filter(|&i| ratios[i] > NEARLY).collect();
     if rows.len() <= NEAREST {
@@ -160,7 +165,7 @@ fn nearest(ratios: &[f64]) -> Vec<usize> {
     first
 }
 
-/// So many of the rows: those that pull most, in any order.
+/// Returns the `count` rows with the largest gradients, in any order.
 fn strongest(mut rows: Vec<usize>, ratios: &[f64], count: usize) -> Vec<usize> {
     if count < rows.len() {
         rows.select_nth_unstable_by(count, |&i, &j| ratios[j].total_cmp(&ratios[i]).then(i.cmp(&j)));
@@ -169,7 +174,7 @@ fn strongest(mut rows: Vec<usize>, ratios: &[f64], count: usize) -> Vec<usize> {
     rows
 }
 
-/// The problem on its working set.
+/// The optimisation problem with its working set.
 pub(super) struct Alternation<'a> {
     space: &'a dyn Space,
     scheme: Scheme,
@@ -177,27 +182,27 @@ pub(super) struct Alternation<'a> {
     watch: &'a dyn Watch,
     /// `tr T`
     variance: f64,
-    /// Rows that may join soon, if there are so many that looking at all of them is work.
+    /// Rows that may join soon, if a pass over all rows is expensive.
     near: Option<Atoms>,
-    /// The working set …
+    /// The working set.
     pub atoms: Atoms,
-    /// … their squared lengths …
+    /// Squared lengths of the working set.
     squares: Vec<f64>,
-    /// … and G.
+    /// G over the working set.
     gram: Mat<f64>,
-    /// What a P that moves needs of them; nothing as long as there are none.
+    /// Images of the working set under T, once P moves.
     images: Option<Images>,
-    /// P-steps that all solutions together may take; when they are used up, each gets a few.
+    /// Number of P-steps that all solutions together may still take; when it is used up, each gets a few.
     budget: usize,
-    /// Multiply-adds of all rounds so far …
+    /// Multiply-adds of all rounds so far.
     spent: Cell<f64>,
-    /// … how many there may be …
+    /// Maximum number of multiply-adds of all rounds.
     allowed: f64,
-    /// … and the share of those left that a solution may take.
+    /// Share of the remaining multiply-adds that a solution may take.
     share: f64,
 }
 
-/// What an A-step gives.
+/// The result of an A-step.
 struct Coefficients {
     a: Mat<f64>,
     /// η
@@ -206,7 +211,7 @@ struct Coefficients {
     without_p: f64,
 }
 
-/// Where an alternation on a working set begins.
+/// The start of an alternation on a working set.
 #[derive(Clone, Copy)]
 struct Start<'a> {
     p: &'a Vectors,
@@ -214,7 +219,7 @@ struct Start<'a> {
     sizes: &'a [Vec<f64>],
 }
 
-/// Where an alternation on a working set has ended.
+/// The result of an alternation on a working set.
 struct Alternated {
     p: Vectors,
     sizes: Vec<Vec<f64>>,
@@ -248,32 +253,33 @@ impl<'a> Alternation<'a> {
         }
     }
 
-    /// Whether the work that a fit may take is done.
+    /// Returns whether the work limit of the fit has been reached.
     pub(super) fn exhausted(&self) -> bool {
         self.spent.get() >= self.allowed
     }
 
-    /// Bounds the P-steps of a search, which solves at many penalties: where P settles slowly at all of them, only the
-    /// first are solved to the end, and the report says whether the last was.
+    /// Limits the P-steps of a search, which solves at many penalties: if P converges slowly at all of them, only the
+    /// first solutions run to the end. The report says whether the last one converged.
     pub(super) fn limit(&mut self, starts: usize) {
         self.budget = (SEARCH * starts).saturating_mul(self.scheme.rounds);
         self.share = SHARE;
     }
 
-    /// The largest useful penalty at P: from there on nothing is selected.
+    /// Returns the largest useful penalty at P: at this value and above, nothing is selected.
     pub(super) fn largest_penalty(&self, p: &Vectors) -> f64 {
-        let pulls = self.pulls(&self.space.scatter(p), &vec![1.0; self.groups(p.count()).len()]);
-        pulls.into_iter().fold(0.0, f64::max)
+        let norms = self.gradient_ratios(&self.space.scatter(p), &vec![1.0; self.groups(p.count()).len()]);
+        norms.into_iter().fold(0.0, f64::max)
     }
 
-    /// Minimises at `penalties`, one a group of columns, with P from `start`; coefficients found before, at other
-    /// penalties, are a good start too.
+    /// Minimises at `penalties`, one per group of columns, with P starting from `start`. A minimum at other penalties
+    /// is a warm start of the coefficients.
     pub(super) fn solve(&mut self, start: &Vectors, penalties: &[f64], warm: Option<&Minimum>) -> Result<Minimum> {
         let rough = self.rough(start, penalties, warm)?;
         self.finish(rough, penalties)
     }
 
-    /// The same until P has nearly settled and few rows are missing: enough to see how many will be in use.
+    /// Does the same with a loose tolerance, until P has nearly converged and few rows are missing; this shows about
+    /// how many rows will be in use.
     pub(super) fn rough(&mut self, start: &Vectors, penalties: &[f64], warm: Option<&Minimum>) -> Result<Minimum> {
         let mut sizes =
             warm.map_or_else(|| vec![Vec::new(); self.groups(start.count()).len()], |state| state.sizes.clone());
@@ -284,12 +290,12 @@ impl<'a> Alternation<'a> {
         let loose = Effort { rounds: tight.rounds, work: tight.work, gap: tight.gap.max(LOOSE.gap), ..LOOSE };
         let (mut p, mut taken) = (start.clone(), 0);
         if warm.is_none() {
-            // The rows that matter before P moves, and those of the watched that matter when it has nearly settled.
+            // First the rows that matter before P moves, then the candidates that matter once it has nearly converged.
             sizes = self.grown(start, penalties, sizes, Effort { rounds: 0, ..loose })?.sizes;
             let near = self.grown(start, penalties, sizes, loose)?;
             (p, sizes, taken) = (near.p, near.sizes, near.rounds);
         }
-        // Then those of all rows that do.
+        // Then all rows that matter.
         let left = Effort { rounds: loose.rounds.saturating_sub(taken), certified: true, ..loose };
         let mut state = self.grown(&p, penalties, sizes, left)?;
         state.rounds += taken;
@@ -298,7 +304,7 @@ impl<'a> Alternation<'a> {
         Ok(state)
     }
 
-    /// From a rough minimum to the minimum.
+    /// Refines a rough minimum.
     pub(super) fn finish(&mut self, rough: Minimum, penalties: &[f64]) -> Result<Minimum> {
         if rough.finished {
             return Ok(rough);
@@ -310,18 +316,18 @@ impl<'a> Alternation<'a> {
         Ok(state)
     }
 
-    /// What is left for a solution that has `taken` rounds.
+    /// Returns the limits of a solution that has taken `taken` rounds already.
     fn effort(&self, taken: usize) -> Effort {
         let Scheme { gap, rounds, .. } = self.scheme;
-        let rounds = rounds.min(self.budget.max(LEAST)).saturating_sub(taken);
+        let rounds = rounds.min(self.budget.max(MIN_ROUNDS)).saturating_sub(taken);
         let spent = self.spent.get();
-        let work = spent + (self.share * (self.allowed - spent)).max(LEAST_SHARE * self.allowed);
+        let work = spent + (self.share * (self.allowed - spent)).max(MIN_SHARE * self.allowed);
         Effort { rounds, moved: gap.sqrt(), change: 0.1 * gap, gap, certified: true, work }
     }
 
     fn once(&mut self, start: &Vectors, penalties: &[f64], sizes: &[Vec<f64>], effort: Effort) -> Result<Minimum> {
         if effort.rounds == 0 || self.atoms.rows.is_empty() {
-            // A P that is fixed, or that nothing moves, has settled; rounds that are used up are another matter.
+            // P has converged if it is fixed or nothing can move it, but not if its rounds are used up.
             let settled = self.scheme.rounds == 0 || self.atoms.rows.is_empty();
             return Ok(self.state(start.clone(), penalties, sizes, 0, settled));
         }
@@ -341,8 +347,8 @@ impl<'a> Alternation<'a> {
         Ok(self.state(p, penalties, &sizes, rounds, settled))
     }
 
-    /// Alternates on the working set, enlarges it, and so on until no row outside wants to join. Between two passes
-    /// over all rows only those that were near to joining are looked at.
+    /// Alternates on the working set and enlarges it, until no row outside would lower the objective. Between two
+    /// passes over all rows only the candidates are screened.
     fn grown(
         &mut self,
         start: &Vectors,
@@ -358,7 +364,7 @@ impl<'a> Alternation<'a> {
             let mut state = self.once(&p, penalties, &sizes, effort)?;
             taken += state.rounds;
             effort.rounds = effort.rounds.saturating_sub(state.rounds);
-            let outside = self.look(&mut state, penalties, effort);
+            let outside = self.screen(&mut state, penalties, effort);
             let last = pass == PASSES;
             if outside.is_empty() || last || !self.join(&outside) {
                 if effort.certified && !outside.is_empty() {
@@ -373,9 +379,9 @@ impl<'a> Alternation<'a> {
         unreachable!("the loop returns")
     }
 
-    /// Rows that should join, none if the state is good enough: first among those near, then, if it has to be certified
-    /// or none are known to be near, among all. The gap of a certified state is over all rows.
-    fn look(&mut self, state: &mut Minimum, penalties: &[f64], effort: Effort) -> Vec<usize> {
+    /// Returns the rows that should join, none if the gap is small enough: first among the candidates, then, if the
+    /// state has to be certified or there are no candidates, among all. The gap of a certified state is over all rows.
+    fn screen(&mut self, state: &mut Minimum, penalties: &[f64], effort: Effort) -> Vec<usize> {
         if let Some(near) = &self.near {
             let outside = self.certify(state, penalties, Some(near)).first;
             if state.gap > effort.gap && !outside.is_empty() {
@@ -390,7 +396,7 @@ impl<'a> Alternation<'a> {
         if state.gap <= effort.gap { Vec::new() } else { first }
     }
 
-    /// Columns that are penalised together.
+    /// Returns the groups of columns that are penalised together.
     pub(super) fn groups(&self, q: usize) -> Vec<Range<usize>> {
         match self.scheme.shape {
             Shape::Rows => std::iter::once(0..q).collect(),
@@ -398,7 +404,7 @@ impl<'a> Alternation<'a> {
         }
     }
 
-    /// Algorithm 1's order: each component alternates until it settles, orthogonal to those before it.
+    /// Solves in the order of Algorithm 1: each component alternates until it converges, orthogonal to those before it.
     fn one_by_one(&self, reach: &Reach, from: Start, effort: Effort) -> Result<Alternated> {
         let mut all = Alternated { p: from.p.columns(0..0), sizes: Vec::new(), rounds: 0, settled: true };
         for k in 0..from.p.count() {
@@ -414,7 +420,7 @@ impl<'a> Alternation<'a> {
         Ok(all)
     }
 
-    /// P-steps with momentum, which is dropped when the objective rises.
+    /// Takes P-steps with momentum, which restarts when the objective rises.
     fn alternate(&self, reach: &Reach, from: Start, before: &Vectors, effort: Effort) -> Result<Alternated> {
         let tight = 1e-2 * self.scheme.gap;
         let (mut p, mut previous) = (from.p.clone(), from.p.clone());
@@ -447,7 +453,7 @@ impl<'a> Alternation<'a> {
         Ok(Alternated { p, sizes, rounds: taken, settled })
     }
 
-    /// A last A-step.
+    /// Takes a last A-step and returns the minimum.
     fn state(&self, p: Vectors, penalties: &[f64], sizes: &[Vec<f64>], rounds: usize, converged: bool) -> Minimum {
         let (c, squares) = self.space.along(&self.atoms, &p);
         let Coefficients { a, sizes, without_p } =
@@ -461,7 +467,7 @@ impl<'a> Alternation<'a> {
         self.space.combination(&self.atoms, a.as_ref())
     }
 
-    /// The A-step, from C and the `⟨p_k, T p_k⟩`.
+    /// Takes an A-step, from C and the `⟨p_k, T p_k⟩`.
     fn coefficients(
         &self,
         (c, squares): (Mat<f64>, Vec<f64>),
@@ -476,7 +482,7 @@ impl<'a> Alternation<'a> {
             let problem = Lasso { gram, correlations, squared, penalty: penalties[g] };
             problem.solve(sizes[g].clone(), tolerance, STEPS)
         };
-        // Waking the threads takes as long as some of these problems.
+        // Waking the threads takes longer than small problems.
         let answers: Vec<lasso::Answer> = if groups.len() == 1 || self.atoms.rows.len() < SMALL {
             (0..groups.len()).map(answer).collect()
         } else {
@@ -493,7 +499,7 @@ impl<'a> Alternation<'a> {
         Coefficients { a, sizes: answers.into_iter().map(|answer| answer.sizes).collect(), without_p }
     }
 
-    /// The penalty, a group of columns.
+    /// Returns the penalty term of each group of columns.
     fn cost(&self, a: &Mat<f64>, penalties: &[f64]) -> Vec<f64> {
         let norms = |columns: &Range<usize>| -> f64 {
             let part = a.as_ref().subcols(columns.start, columns.len());
@@ -502,7 +508,7 @@ impl<'a> Alternation<'a> {
         self.groups(a.ncols()).iter().zip(penalties).map(|(columns, penalty)| penalty * norms(columns)).collect()
     }
 
-    /// Sets the gap over all rows, or over the working set and those `near` it.
+    /// Computes the duality gap over all rows, or over the working set and the candidates `near`.
     fn certify(&self, state: &mut Minimum, penalties: &[f64], near: Option<&Atoms>) -> Screening {
         let (p, a) = (&state.p, &state.a);
         let v = self.combination(a);
@@ -511,10 +517,10 @@ impl<'a> Alternation<'a> {
         let y = left.plus(-features, &v);
         let groups = self.groups(p.count());
         let mut others = match near {
-            None => self.pulls(&y, penalties),
+            None => self.gradient_ratios(&y, penalties),
             Some(near) => ratios(self.space.values(near, &y).as_ref(), &groups, penalties),
         };
-        // A coefficient's own ridge pulls back; rows outside have none.
+        // The gradient of the ridge on a coefficient, which is zero for rows outside the working set.
         let ridges: Vec<f64> = self.atoms.rows.iter().map(|&row| self.own_ridge(row)).collect();
         let mut own = self.space.values(&self.atoms, &y);
         for (own, a) in own.col_iter_mut().zip(a.col_iter()) {
@@ -551,18 +557,18 @@ impl<'a> Alternation<'a> {
         Screening { first: first.into_iter().map(|i| near.map_or(i, |near| near.rows[i])).collect(), ratios }
     }
 
-    /// `‖⟨φ_i, y⟩‖ / penalty`, a group of columns, for every row, row after row.
-    fn pulls(&self, y: &Vectors, penalties: &[f64]) -> Vec<f64> {
+    /// Returns `‖⟨φ_i, y⟩‖ / penalty` for each group of columns of every row, row after row.
+    fn gradient_ratios(&self, y: &Vectors, penalties: &[f64]) -> Vec<f64> {
         let groups = self.groups(y.count());
         self.space.pass(y, &|products| ratios(products, &groups, penalties))
     }
 
-    /// Rows of which some may join at a time.
+    /// Returns the number of rows considered at a time, of which a quarter may join.
     fn considered(&self) -> usize {
         4 * JOIN.max(self.atoms.rows.len() / 8)
     }
 
-    /// Enlarges the working set by the first of `candidates` that are not too alike; tells whether it grew.
+    /// Enlarges the working set by the first of `candidates` that are not too similar; returns whether it grew.
     fn join(&mut self, candidates: &[usize]) -> bool {
         let most = self.considered() / 4;
         let considered = &candidates[..candidates.len().min(self.considered())];
@@ -571,11 +577,12 @@ impl<'a> Alternation<'a> {
         let known = self.space.products(&atoms, &self.atoms);
         let squares = &self.squares;
         let (features, coefficients) = self.scheme.ridge.both();
-        // Collinear rows are no help, but under a ridge on coefficients, where the equal ones have been left out.
-        let equal =
-            |i: usize, w: usize| coefficients == 0.0 && known[(i, w)].powi(2) > EQUAL * products[(i, i)] * squares[w];
+        // Collinear rows are redundant, except under a ridge on coefficients; equal rows have been left out there.
+        let equal = |i: usize, w: usize| {
+            coefficients == 0.0 && known[(i, w)].powi(2) > COLLINEAR * products[(i, i)] * squares[w]
+        };
         let mut chosen: Vec<usize> = Vec::new();
-        // A row equal to one of the working set pulls as that one does, but for rounding.
+        // Up to rounding, a row has the same gradient as an equal row of the working set.
         for i in (0..considered.len()).filter(|&i| !(0..squares.len()).any(|w| equal(i, w))) {
             let alike = |&j: &usize| products[(i, j)].powi(2) > ALIKE * ALIKE * products[(i, i)] * products[(j, j)];
             if chosen.len() < most && !chosen.iter().any(alike) {
@@ -597,24 +604,24 @@ impl<'a> Alternation<'a> {
         !chosen.is_empty()
     }
 
-    /// The ridge on a row's coefficient.
+    /// Returns the ridge on a row's coefficient.
     fn own_ridge(&self, row: usize) -> f64 {
         let (_, coefficients) = self.scheme.ridge.both();
         coefficients / self.twins.as_ref().map_or(1.0, |twins| twins.counts[row])
     }
 
-    /// Rows of the working set that `a` uses.
+    /// Returns the rows of the working set that `a` uses.
     pub(super) fn used(&self, a: &Mat<f64>) -> Vec<usize> {
         (0..a.nrows()).filter(|&i| a.row(i).iter().any(|v| *v != 0.0)).collect()
     }
 }
 
-/// Multiply-adds of a P-step: eigenvectors of q × q, and products of as many vectors of the reach.
+/// Returns the multiply-adds of a P-step: eigenvectors of a q × q matrix, and products of q vectors of the reach.
 fn polar_work(reach: &Reach, q: usize) -> f64 {
     (q * q) as f64 * (20 * q + 8 * reach.count()) as f64
 }
 
-/// Norms of each row's groups of columns, over the penalty of the group, row after row.
+/// Returns the norm of each group of columns of each row, divided by the penalty of the group, row after row.
 fn ratios(products: MatRef<f64>, groups: &[Range<usize>], penalties: &[f64]) -> Vec<f64> {
     let mut out = vec![0.0; products.nrows() * groups.len()];
     for (g, columns) in groups.iter().enumerate() {

@@ -1,16 +1,16 @@
-//! Features of one row each, found one after the other and taken out of all rows: what `skfa`, `akfa` and `pursuit`
-//! share.
+//! Greedy selection with deflation, shared by `skfa`, `akfa` and `pursuit`: each feature is one row, and is projected
+//! out of all others.
 //!
 //! ```text
-//! g_i = φ(x_i) − P_Z φ(x_i)           what the rows chosen so far leave of row i
+//! g_i = φ(x_i) − P_Z φ(x_i)           the residual of row i after projection onto the span of the chosen rows
 //! power g_iᵀ T g_i = Σ_j ⟨g_i, φ̃(x_j)⟩²,   length ‖g_i‖²        T: the scatter of all rows
 //!
-//! the next row is the best by power and length; then q = g / ‖g‖ leaves all of them:
+//! the next row is the best by power and length; then q = g / ‖g‖ is projected out of all rows:
 //!     power_i ← power_i − 2 (q·f_i)(z·f_i) + (qᵀT q)(q·f_i)²,   z = (I − P_Z) T q        length_i ← length_i − (q·f_i)²
 //! ```
 //!
-//! Two products with the factor per row chosen, n r multiply-adds each. The features of the papers are the q's, in the
-//! order they are found; ours are the best components in their span, which capture at least as much.
+//! Each chosen row costs two products with the factor, n r multiply-adds each. The features of the papers are the q's,
+//! in the order they are found; ours are the best components in their span, which capture at least as much.
 
 use faer::Mat;
 
@@ -27,19 +27,19 @@ use crate::spec::Spec;
 use crate::spectrum::Expansion;
 use crate::watch::check;
 
-/// A row is spanned when less than this share of its squared length is left.
+/// A row counts as spanned when less than this share of its squared length is left.
 const SPANNED: f64 = 1e-9;
-/// Scores that differ by this share are equal: the first row is taken.
+/// Scores that differ by less than this share are ties, and the first row is taken.
 const TIED: f64 = 1e-9;
-/// Points that a search for a fidelity begins with, for each component.
+/// Number of points per component with which a search for a fidelity begins.
 const BEGIN: usize = 2;
 
-/// What the next row has most of.
+/// The score by which the next row is chosen.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(super) enum Score {
-    /// Its power: long rows first.
+    /// The power, which favours long rows.
     Power,
-    /// Its power for its length: the variance along it.
+    /// The power divided by the length: the variance along the row.
     Quotient,
 }
 
@@ -48,9 +48,9 @@ pub(super) enum Score {
 pub(super) struct Deflation {
     pub name: &'static str,
     pub score: Score,
-    /// Rows with less than this share of their squared length left are looked at no more.
+    /// Rows with less than this share of their squared length left are no longer candidates.
     pub cutoff: Option<f64>,
-    /// Rows that are drawn for each choice; 0 for all, as without a number.
+    /// Number of rows drawn for each selection; all if it is 0 or `None`.
     pub candidates: Option<usize>,
     pub rank: Option<usize>,
 }
@@ -98,7 +98,7 @@ impl Deflation {
     }
 }
 
-/// Rows chosen so far, and what they leave of the others.
+/// The rows chosen so far, and the residuals of all rows.
 struct Choice<'a> {
     method: &'a Deflation,
     task: &'a Task<'a>,
@@ -126,7 +126,7 @@ impl<'a> Choice<'a> {
         Ok(Choice { method, task, factor, values, whole, powers, lengths, chosen: Vec::new(), basis, random })
     }
 
-    /// Chooses rows until there are `m`, or the rest is spanned.
+    /// Chooses rows until there are `m`, or all others are spanned.
     fn grow(&mut self, m: usize) -> Result<()> {
         while self.chosen.len() < m {
             check(self.task.watch, "features", self.chosen.len() as f64 / m as f64)?;
@@ -136,7 +136,7 @@ impl<'a> Choice<'a> {
         Ok(())
     }
 
-    /// The row with the highest score, among some or all that are not spanned; the first of equal ones.
+    /// Returns the row with the highest score among the candidates that are not spanned; the first of ties.
     fn best(&mut self) -> Option<usize> {
         let floor = SPANNED.max(self.method.cutoff.unwrap_or(0.0));
         let n = self.whole.len();
@@ -145,20 +145,20 @@ impl<'a> Choice<'a> {
             None | Some(0) => Vec::new(),
             Some(count) => self.random.sample(n, count).into_iter().filter(is_open).collect(),
         };
-        // Those that are left may be few among many.
-        let looked_at: Vec<usize> = if drawn.is_empty() { (0..n).filter(is_open).collect() } else { drawn };
+        // If none of the drawn rows is a candidate, consider all.
+        let considered: Vec<usize> = if drawn.is_empty() { (0..n).filter(is_open).collect() } else { drawn };
         let score = |&i: &usize| match self.method.score {
             Score::Power => self.powers[i],
             Score::Quotient => self.powers[i] / self.lengths[i],
         };
-        let most = looked_at.iter().map(score).fold(f64::NEG_INFINITY, f64::max);
-        looked_at.iter().copied().find(|i| score(i) >= most - TIED * most.abs())
+        let most = considered.iter().map(score).fold(f64::NEG_INFINITY, f64::max);
+        considered.iter().copied().find(|i| score(i) >= most - TIED * most.abs())
     }
 
     fn take(&mut self, row: usize) {
         let f = self.factor.row(row);
         let mut q = Mat::from_fn(f.len(), 1, |k, _| f[k]);
-        // Twice, for rounding.
+        // Twice, to remove rounding errors.
         for _ in 0..2 {
             q = self.outside(q);
         }
@@ -178,21 +178,21 @@ impl<'a> Choice<'a> {
         self.chosen.push(row);
     }
 
-    /// What the basis does not hold of a vector.
+    /// Projects a vector onto the orthogonal complement of the basis.
     fn outside(&self, mut v: Mat<f64>) -> Mat<f64> {
         let along = dense::product(self.basis.transpose(), v.as_ref());
         dense::subtract_product(v.as_mut(), self.basis.as_ref(), along.as_ref());
         v
     }
 
-    /// The first `count` rows chosen, increasing.
+    /// Returns the first `count` chosen rows in increasing order.
     fn first(&self, count: usize) -> Vec<usize> {
         let mut rows = self.chosen[..count.min(self.chosen.len())].to_vec();
         rows.sort_unstable();
         rows
     }
 
-    /// What the best components in the span of the first `count` capture.
+    /// Returns the variance captured by the best components in the span of the first `count` rows.
     fn captured(&self, count: usize) -> Result<f64> {
         let basis = self.basis.subcols(0, count);
         let image = Mat::from_fn(basis.nrows(), count, |k, j| self.values[k] * basis[(k, j)]);
@@ -201,7 +201,7 @@ impl<'a> Choice<'a> {
         Ok(top(&t, self.task.q, accuracy, self.task.seed, self.task.watch)?.values.iter().sum())
     }
 
-    /// The fewest rows, in the order they are chosen, whose span holds the fidelity.
+    /// Finds the fewest rows, in the order they are chosen, whose span reaches the fidelity.
     fn smallest(&mut self, fidelity: f64) -> Result<(Vec<usize>, Expansion)> {
         let all: f64 = self.values.iter().take(self.task.q).sum();
         let wanted = fidelity * all * (1.0 - 1e-9);

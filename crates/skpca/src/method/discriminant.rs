@@ -1,13 +1,13 @@
-//! Kernel discriminant analysis in the span of few points (reviewed in Li & Gao 2011, §2.2): directions along which
-//! classes are far apart and each of them is narrow.
+//! Kernel discriminant analysis in the span of few points (reviewed in Li & Gao 2011, §2.2): directions with a large
+//! scatter between classes and a small scatter within.
 //!
 //! ```text
 //! S_b v = J (S_w + ρ (tr S_w / m) I) v,    S_b = Σ_c n_c (m_c − φ̄)(m_c − φ̄)ᵀ,   S_w = Σ_j (φ(x_j) − m_c(j))(φ(x_j) − m_c(j))ᵀ
 //! ```
 //!
 //! in orthonormal coordinates of the span of the points that `greedy` chooses for all variance (`gain=trace`). There
-//! are at most as many directions as classes but one. Nothing n × n: S_w is the scatter of all rows without that of the
-//! class means.
+//! are at most as many directions as classes less one. No n × n matrix is needed: S_w is the scatter of all rows less
+//! that of the class means.
 
 use std::borrow::Cow;
 use std::sync::Arc;
@@ -29,23 +29,23 @@ use crate::report::Report;
 use crate::rows::{Errand, Pass, fold};
 use crate::spec::Spec;
 
-/// ρ by default.
+/// Default ρ.
 const REGULARISATION: f64 = 1e-3;
 
-/// Scatter below this share of all is rounding.
+/// Scatter within classes below this share of the total is rounding error.
 const ROUNDING: f64 = 1e-12;
 const NOTHING_WITHIN: &str = "no class varies within itself: any direction separates them";
 
 pub(super) const ENTRY: Entry = Entry {
     name: "discriminant",
     summary: "needs labels: directions that separate the classes, in the span of the points that greedy chooses; support \
-              and fidelity are asked of that span",
+              and fidelity apply to that span",
     source: "Li & Gao 2011",
     parameters: &[Parameter::number(
         "regularisation",
         Range::Above(0.0),
         REGULARISATION,
-        "what is added to the scatter within classes, as a share of its mean",
+        "ridge added to the scatter within classes, as a share of its mean eigenvalue",
     )],
     capabilities: Capabilities { labelled: true, ..Capabilities::NONE },
     build: |fields| {
@@ -62,9 +62,9 @@ struct Discriminant {
 
 impl Method for Discriminant {
     fn fit(&self, task: &Task) -> Result<Solution> {
-        let labels = task.labels.expect("a fit without labels is refused");
+        let labels = task.labels.expect("a fit without labels is rejected");
         let directions = task.q.min(labels.classes() - 1);
-        // Few directions do not mean that few components would do to find them in.
+        // Even for few directions, the span they are found in should be that of many components.
         let task = &task.with_components(task.q.max(COMPONENTS).min(task.n()));
         let Solution { support, expansion, fewer, .. } = self.points.fit(task)?;
         let chosen = support.points(task.rows)?;
@@ -98,8 +98,8 @@ impl Method for Discriminant {
 }
 
 impl Discriminant {
-    /// The ratios J, largest first, and the directions, of classes with these `means` (m × classes, from the mean of
-    /// `scatter`).
+    /// Computes the ratios J, largest first, and the directions, for classes with these `means` (m × classes, relative
+    /// to the mean of `scatter`).
     fn directions(
         &self,
         scatter: &Mat<f64>,
@@ -117,7 +117,7 @@ impl Discriminant {
         }
         (0..m).for_each(|i| within[(i, i)] += self.regularisation * trace / m as f64);
         let l = dense::cholesky(within.as_ref()).ok_or_else(|| Error::NoVariance { why: NOTHING_WITHIN.into() })?;
-        // The overall mean is that of `scatter` unless that was not centred.
+        // The overall mean is 0 unless `scatter` is uncentred.
         let overall = |i: usize| (0..counts.len()).map(|c| counts[c] as f64 * means[(i, c)]).sum::<f64>() / n;
         let overall: Vec<f64> = (0..m).map(overall).collect();
         let mut apart = Mat::from_fn(m, counts.len(), |i, c| (counts[c] as f64).sqrt() * (means[(i, c)] - overall[i]));
@@ -134,7 +134,7 @@ impl Discriminant {
     }
 }
 
-/// `(1/n_c) Σ_{j in c} k_z(x_j)`, m × classes.
+/// Computes `(1/n_c) Σ_{j in c} k_z(x_j)`, m × classes.
 fn class_means(basis: &Arc<Basis>, task: &Task, labels: &Labels) -> Result<Mat<f64>> {
     let counts = labels.counts();
     let pass = ClassSums { basis: basis.clone(), labels: Cow::Borrowed(labels), first: 0 };
@@ -142,18 +142,18 @@ fn class_means(basis: &Arc<Basis>, task: &Task, labels: &Labels) -> Result<Mat<f
     Ok(Mat::from_fn(sums.nrows(), counts.len(), |i, c| sums[(i, c)] / counts[c] as f64))
 }
 
-/// `Σ_{j in c} k_z(x_j)`, m × classes.
+/// The pass that computes `Σ_{j in c} k_z(x_j)`, m × classes.
 struct ClassSums<'a> {
     basis: Arc<Basis>,
-    /// Of rows that begin with the number `first`.
+    /// Labels of the rows from the number `first` on.
     labels: Cow<'a, Labels>,
     first: usize,
 }
 
-/// What the pass is called where it travels.
+/// Name of the pass in parcels.
 pub(crate) const CLASS_SUMS: &str = "class sums";
 
-/// Sums of classes, on another machine whose rows, from the number `first` on, are of these `classes`.
+/// Recreates the pass on another machine, whose rows, from the number `first` on, have these `classes`.
 pub(crate) fn class_sums(mut parcel: Parcel, classes: Vec<usize>, first: usize) -> Result<Box<dyn Errand>> {
     let (m, d, kernel) = (parcel.count("m")?, parcel.count("d")?, kernel_of(&parcel)?);
     let basis = Arc::new(Basis::new(kernel, Points::new(d, parcel.take(m.saturating_mul(d))?)?));

@@ -1,18 +1,18 @@
 //! The energy rule of Zhang, Wang & Ma 2010 (AKPCA; APCA with the linear kernel): the points farthest from the mean.
 //!
 //! ```text
-//! e_i = ‖φ(x_i) − φ̄‖²,  E = Σ e_i        the fewest points, largest e first, that hold (1 − γ) E
-//! β: eigenvalues of Σ_kept (φ(x_i) − φ̄)(φ(x_i) − φ̄)ᵀ      the fewest components that hold (1 − γ) Σ β
+//! e_i = ‖φ(x_i) − φ̄‖²,  E = Σ e_i        the fewest points, largest e first, that sum to (1 − γ) E
+//! β: eigenvalues of Σ_kept (φ(x_i) − φ̄)(φ(x_i) − φ̄)ᵀ    the fewest components that sum to (1 − γ) Σ β
 //! J = 1 − Σ_{k ≤ q} β_k / E  ≤  1 − (1 − γ)²  ≤  α          γ = α/2 (the paper's), or 1 − √(1 − α): then the bound is α
 //! ```
 //!
-//! J is the energy that the paper's components lose, counted on the kept points alone; on all points they lose no more.
-//! Those components hold φ̄, and with it every point. Ours are the best in the span of the kept points, usually better,
-//! but J does not bound what they lose: both numbers are reported.
+//! J is the energy that the paper's components lose, computed on the kept points alone; on all points they lose no
+//! more. Those components contain φ̄, and with it every point. Ours are the best in the span of the kept points and
+//! usually better, but J does not bound what they lose: both numbers are reported.
 //!
-//! What the rule does: it keeps the points farthest from the mean, so outliers first; and where the bandwidth is so
-//! small that all points are equally far, it keeps (1 − γ) n of them, whatever the data. With the linear kernel
-//! features are the columns: two passes over the table, sums of d × d, and no more than d points need to be stored.
+//! Consequences: the points farthest from the mean are kept, so outliers come first; and if the bandwidth is so small
+//! that all points are equally far, (1 − γ) n of them are kept, whatever the data. With the linear kernel, features are
+//! the columns: the method takes two passes over the table and sums of size d × d, and stores at most d points.
 
 mod features;
 
@@ -37,12 +37,12 @@ use crate::spec::Spec;
 use crate::spectrum::Expansion;
 use crate::watch::check;
 
-/// Sums that differ by this share of the whole are equal.
+/// Sums that differ by less than this share of the total count as equal.
 const SLACK: f64 = 1e-12;
 
 pub(super) const ENTRY: Entry = Entry {
     name: "energy",
-    summary: "the points farthest from the mean, until they hold enough of the variance",
+    summary: "the points farthest from the mean, until they make up enough of the variance",
     source: "Zhang, Wang & Ma 2010",
     parameters: &[ALPHA, SPLIT, RANK],
     capabilities: Capabilities::NONE,
@@ -60,7 +60,7 @@ const ALPHA: Parameter = Parameter::optional(
     "alpha",
     Domain::Number(Range::Below(0.0, 1.0)),
     BY_TARGET,
-    "the share of the variance that may be lost",
+    "share of the variance that may be lost",
 )
 .fixing_size();
 
@@ -70,7 +70,7 @@ const SPLIT: Parameter = Parameter::choice(
     "half: half of alpha for points, half for components, as in the paper; sharp: the bound is alpha itself",
 );
 
-/// How α is shared between points and components.
+/// How α is split between points and components.
 #[derive(Clone, Copy, Debug, PartialEq)]
 enum Split {
     /// `γ = α/2`
@@ -112,7 +112,7 @@ impl Method for Energy {
         let Kept { rows, expansion, beta, reference } = self.choose(task, &features, &mut ranking)?;
         let lost = |held: f64| (1.0 - held / ranking.total).max(0.0);
         let (bound, residual) = (lost(beta.iter().sum()), lost(expansion.captured));
-        // With a target it is the points that decide; the paper's split would need an α above 1 for few of them.
+        // With a target, α follows from the points; the paper's split would need an α above 1 for few of them.
         let (alpha, split) = match self.alpha {
             Some(alpha) => (alpha, self.split),
             None => (1.0 - (1.0 - ranking.left_by(rows.len())).powi(2), Split::Sharp),
@@ -132,7 +132,7 @@ impl Method for Energy {
     fn memory(&self, size: &Size) -> usize {
         let rank = self.rank(size.n, size.support.map(Target::Support));
         if size.linear && size.d <= rank {
-            // The ranking and the rows kept; sums of d × d; the points among which independent ones are found.
+            // The ranking and the kept rows, sums of size d × d, and the points among which independent ones are found.
             return 8 * (5 * size.n + 80 * size.d * size.d + 2 * SPANNING.max(10 * size.d) * size.d);
         }
         let rank = rank.min(size.dimension);
@@ -143,12 +143,12 @@ impl Method for Energy {
 }
 
 impl Energy {
-    /// α promises something of the whole energy, so that a factor has to hold it.
+    /// Returns the rank of the factor; α refers to the whole energy, which the factor then has to represent.
     fn rank(&self, n: usize, target: Option<Target>) -> usize {
         usual_rank(self.rank.or(self.alpha.map(|_| n)), n, target)
     }
 
-    /// Rows by the rule, or by a target.
+    /// Selects rows by the rule, or by a target.
     fn choose(&self, task: &Task, features: &Features, ranking: &mut Ranking) -> Result<Kept> {
         let (rows, expansion) = match (self.alpha, task.aim()) {
             (Some(alpha), _) => {
@@ -173,27 +173,27 @@ impl Energy {
     }
 }
 
-/// What the rule leads to.
+/// The result of the rule.
 struct Kept {
     rows: Vec<usize>,
     /// The best components in their span.
     expansion: Expansion,
     /// Eigenvalues of the rule's own components.
     beta: Vec<f64>,
-    /// What exact kernel PCA captures, where the rule decides the number of components.
+    /// The variance that exact kernel PCA captures, if the rule chose the number of components.
     reference: Option<Arc<Reference>>,
 }
 
-/// To nine digits: rows that symmetry makes equally far would otherwise be ordered by their rounding.
+/// Rounds to nine digits: rows that are equally far by symmetry would otherwise be ordered by their rounding errors.
 fn rounded(energy: f64) -> f64 {
     const DROPPED: u32 = 22;
     f64::from_bits(((energy.to_bits() >> (DROPPED - 1)).wrapping_add(1) >> 1) << DROPPED)
 }
 
-/// The rows, those that hold most energy first, as far as somebody asked: what stands before a cut comes before all
-/// that stands behind it, and the last one before a cut is the last of them in order.
+/// The rows by decreasing energy, sorted only as far as needed: all rows before a cut rank before all rows behind it,
+/// and the row just before a cut is the lowest of those before it.
 struct Ranking {
-    /// Energy and row.
+    /// Energy and row number.
     order: Vec<(f64, usize)>,
     cuts: BTreeSet<usize>,
     total: f64,
@@ -209,7 +209,7 @@ impl Ranking {
         Ok(Ranking { order: energies.into_iter().zip(0..).collect(), cuts, total })
     }
 
-    /// Moves the first `count` to the front.
+    /// Moves the first `count` rows to the front.
     fn cut(&mut self, count: usize) {
         let low = self.cuts.range(..=count).next_back().copied().unwrap_or(0);
         let high = self.cuts.range(count..).next().copied().unwrap_or(self.order.len());
@@ -221,7 +221,7 @@ impl Ranking {
         }
     }
 
-    /// The fewest rows, increasing, that hold all of the energy but the share `gamma`.
+    /// Returns the fewest rows, in increasing order, whose energy is at least the share 1 − `gamma` of the total.
     fn rows_holding(&mut self, gamma: f64) -> Vec<usize> {
         let wanted = (1.0 - SLACK) * (1.0 - gamma) * self.total;
         let (mut low, mut high, mut held) = (0, self.order.len(), 0.0);
@@ -238,13 +238,13 @@ impl Ranking {
         self.rows(high)
     }
 
-    /// The share of the energy that the first `count` do not hold.
+    /// Returns the share of the energy that is not in the first `count` rows.
     fn left_by(&mut self, count: usize) -> f64 {
         self.cut(count);
         self.order[count..].iter().map(|(energy, _)| energy).sum::<f64>() / self.total
     }
 
-    /// The first `count`, increasing.
+    /// Returns the first `count` rows in increasing order.
     fn rows(&mut self, count: usize) -> Vec<usize> {
         self.cut(count);
         let mut first = vec![false; self.order.len()];
@@ -253,7 +253,7 @@ impl Ranking {
     }
 }
 
-/// The fewest points whose span holds the fidelity: in the features first, then on the data.
+/// Finds the fewest points whose span reaches the fidelity, in the features first, then on the data.
 fn smallest(task: &Task, features: &Features, ranking: &mut Ranking, fidelity: f64) -> Result<(Vec<usize>, Expansion)> {
     let n = task.n();
     let (values, reference) = features.leading(task)?;
@@ -263,7 +263,7 @@ fn smallest(task: &Task, features: &Features, ranking: &mut Ranking, fidelity: f
         check(task.watch, "search", 0.0)?;
         Ok(features.captured(task, &ranking.rows(count))? >= fidelity * all)
     };
-    // What a span captures grows with it: doubling, then bisection. All of it is held by all points alone.
+    // The captured variance grows with the span, which allows doubling and bisection. A fidelity of 1 takes all points.
     let (mut low, mut high) = if fidelity < 1.0 - 1e-9 { (0, task.q.min(n)) } else { (n - 1, n) };
     while high < n && !enough(high)? {
         (low, high) = (high, (2 * high).min(n));
@@ -274,11 +274,11 @@ fn smallest(task: &Task, features: &Features, ranking: &mut Ranking, fidelity: f
         let expansion = features.expansion(task, &rows)?;
         Ok((rows, expansion))
     };
-    search::until_held(task, fidelity, high, solved, |count| Ok(search::a_few_more(count, n)))
+    search::until_reached(task, fidelity, high, solved, |count| Ok(search::a_few_more(count, n)))
 }
 
-/// The eigenvalues of the components that the rule keeps: as many as the user asked for, or the fewest that hold all of
-/// the kept energy but the share `gamma`.
+/// Returns the eigenvalues of the components that the rule keeps: as many as the user requested, or the fewest that sum
+/// to the share 1 − `gamma` of the kept energy.
 fn components(task: &Task, scatter: &Mat<f64>, gamma: f64) -> Result<Vec<f64>> {
     if task.asked {
         return leading(task, scatter);
@@ -288,7 +288,7 @@ fn components(task: &Task, scatter: &Mat<f64>, gamma: f64) -> Result<Vec<f64>> {
     Ok(values[..count].to_vec())
 }
 
-/// How many of the first values sum to `wanted`, at least one.
+/// Returns how many of the first values sum to `wanted`, at least one.
 fn fewest(values: impl ExactSizeIterator<Item = f64>, wanted: f64) -> usize {
     let most = values.len().max(1);
     let sums = values.scan(0.0, |sum, v| {

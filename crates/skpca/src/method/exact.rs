@@ -1,4 +1,4 @@
-//! Exact kernel PCA (Schölkopf, Smola & Müller 1998): the reference. Every point is kept.
+//! Exact kernel PCA (Schölkopf, Smola & Müller 1998), the reference: every row is kept.
 //!
 //! ```text
 //! K̃ u = λ u,   a = u / √λ,   1ᵀa = 0     so  Σ a_i φ(x_i) is the same with centred and uncentred atoms
@@ -44,7 +44,7 @@ impl Method for Exact {
         let pairs = top_of_kernel(&operator, task.q, Accuracy { trace, ..Accuracy::default() }, task.seed, task.watch)?;
         let mut coefficients = pairs.vectors;
         for (j, value) in pairs.values.iter().enumerate() {
-            // 1ᵀa = 0 is lost to rounding where λ is near the eigenvalue 0 that 1 has, and K is not small along 1.
+            // Restore 1ᵀa = 0. Rounding destroys it where λ is near 0, the eigenvalue of 1, and K is not small along 1.
             let mean = if task.center { coefficients.col(j).iter().sum::<f64>() / n as f64 } else { 0.0 };
             coefficients.col_mut(j).iter_mut().for_each(|a| *a = (*a - mean) / value.sqrt());
         }
@@ -72,7 +72,8 @@ impl Method for Exact {
     }
 }
 
-/// Of rows that count differently: `D^½ K̃ D^½ u = λ u,  a = D^½ u / √λ`, and the rest as if they were repeated.
+/// Exact kernel PCA of weighted rows: `D^½ K̃ D^½ u = λ u,  a = D^½ u / √λ`; everything else is as if rows were
+/// repeated.
 fn weighted(task: &Task, points: &Points, weights: &[f64], squares: &[f64]) -> Result<Solution> {
     let n = task.n();
     let trace = dense::dot(squares, weights);
@@ -80,7 +81,7 @@ fn weighted(task: &Task, points: &Points, weights: &[f64], squares: &[f64]) -> R
     let accuracy = Accuracy { trace, ..Accuracy::default() };
     let pairs = top_of_weighted(&operator, task.q, accuracy, task.seed, task.watch)?;
     let coefficients = operator.coefficients(&pairs.vectors, &pairs.values);
-    // Coefficients sum up to zero if centred: K is as good as K̃.
+    // If features are centred, coefficients sum to zero, and K gives the same products as K̃.
     let (coefficients, values) = orthonormal(|a| operator.plain(a), coefficients, pairs.values, squares);
     let report =
         Report { gap: Some(pairs.residual), rounds: pairs.rounds, converged: pairs.converged, ..Report::default() };
@@ -98,11 +99,11 @@ fn weighted(task: &Task, points: &Points, weights: &[f64], squares: &[f64]) -> R
     Ok(Solution::new(Spec::new("exact"), Support::Rows((0..n).collect()), expansion, report))
 }
 
-/// From here on, the rounding of an eigenvector is seen in the norm of its component.
+/// Relative rounding error of a component's norm above which components are orthonormalised again.
 const UNEVEN: f64 = 1e-9;
 
-/// The components that are more than rounding, made orthonormal again: an eigenvector is known to the rounding of the
-/// largest eigenvalue λ₁, and its component, divided by √λ, to `ε λ₁/λ`.
+/// Drops components that consist of rounding errors and makes the others orthonormal again. The error of an eigenvector
+/// is that of rounding the largest eigenvalue λ₁; that of its component, divided by √λ, is `ε λ₁/λ`.
 fn orthonormal(
     product: impl Fn(MatRef<f64>) -> Mat<f64>,
     coefficients: Mat<f64>,

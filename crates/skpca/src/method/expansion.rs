@@ -5,17 +5,17 @@
 //! ∂W/∂z_i = 2 Σ_j (Σ_k b_ik y_jk) ∂k(z_i, x_j) − 2 Σ_l (Σ_k λ_k b_ik b_lk) ∂k(z_i, z_l),   y_jk = b_kᵀ(k_z(x_j) − μ)
 //! ```
 //!
-//! A conformal kernel f(x) f(z) k(x, z) needs f at the rows and the gradient of k alone: W depends on the span of Z,
+//! A conformal kernel f(x) f(z) k(x, z) needs only f at the rows and the gradient of k: W depends on the span of Z,
 //! which the length f(z) of a vector does not change.
 //!
-//! One path of models, each from the one before: as many rows as components, chosen and exchanged as `greedy` does; a
-//! few steps of L-BFGS; the rows that add most to the points where they are now; steps again. It goes on until the
-//! target is held, or there are as many points as asked for. What can still be gained is told by the last steps: where
-//! it will not do, there is no use in more of them. In the end the points that matter least are dropped while the
-//! target can be held without them (docs/decisions/0023).
+//! The method builds a path of models, each from the previous one. It starts with as many rows as components, chosen
+//! and exchanged as in `greedy`, and takes a few steps of L-BFGS. Then the rows that add most to the span of the points
+//! join them, and the optimiser continues, until the target is met. If the gains of the last steps show that the target
+//! is out of reach for this number of points, the optimiser stops early. Finally, points that contribute least are
+//! dropped as long as the target can be met without them (docs/decisions/0023).
 //!
-//! With many rows it sees a sample of them, and the components are those of all rows in the end: nothing larger than
-//! the data is ever made.
+//! With many rows, points are moved on a sample of them; the final components are those of all rows. No matrix larger
+//! than the data is ever stored.
 
 mod climb;
 mod objective;
@@ -36,43 +36,44 @@ use crate::rows::Part;
 use crate::spec::Spec;
 use crate::spectrum::Expansion;
 
-/// Rows that are seen while points move: those on which fidelity is measured, unless the user says otherwise.
+/// Default number of rows on which points are moved: those on which fidelity is measured.
 const SEEN_ROWS: usize = crate::reference::REFERENCE_ROWS;
-/// Rows for each point at least.
+/// Minimum number of these rows per point.
 const ROWS_PER_POINT: usize = 10;
-/// Steps of L-BFGS at most, for each number of points.
+/// Default maximum number of L-BFGS steps for each number of points.
 const STEPS: usize = 200;
-/// Steps for each look at the points of a model that learns on.
-const STEPS_AT_ONCE: usize = 5;
-/// They end when a few together raise W by less than this share …
-const RISE: f64 = 1e-5;
-/// … or by this where more points are to come …
-const PASSING: f64 = 3e-3;
-/// … or by this where each number of points is looked at, and when a target is held.
-const LOOKED_AT: f64 = 1e-3;
-/// What is not captured falls like this power of the number of points: a guess at how many are missing.
-const FALL: f64 = 1.2;
-/// Points join by this share of those there are, at most.
+/// Number of L-BFGS steps in each review of the points of an online model.
+const REVIEW_STEPS: usize = 5;
+/// The optimiser has converged when a few steps together increase W by less than this share.
+const TOLERANCE: f64 = 1e-5;
+/// The same tolerance while more points are still to join.
+const GROWING_TOLERANCE: f64 = 3e-3;
+/// The same tolerance for the models of a path, and once a target is met.
+const PATH_TOLERANCE: f64 = 1e-3;
+/// The uncaptured variance is assumed to fall like 1/m to this power, to estimate how many points are missing.
+const DECAY: f64 = 1.2;
+/// Maximum number of points that join at a time, as a share of the present number.
 const GROWTH: f64 = 0.5;
-/// Points stay apart by this much, as far as they were: W has about as many digits as this leaves of sixteen.
+/// Minimum relative distance kept between points that started farther apart than that. It leaves W about eight of its
+/// sixteen digits.
 const APART: f64 = 1e-8;
-/// Passes of exchanges of the points it starts from.
+/// Number of exchange passes over the initial points.
 const EXCHANGES: usize = 5;
-/// A plane is left with so many points for each component: what they lack is not in it.
+/// Number of points per component at which the plane is left, because the missing variance is outside it.
 const IN_PLANE: usize = 10;
-/// Targets are aimed at with this much to spare, for rounding.
-const SPARE: f64 = 1e-9;
+/// Relative margin by which targets are exceeded, for rounding.
+const MARGIN: f64 = 1e-9;
 
 pub(super) const ENTRY: Entry = Entry {
     name: "expansion",
-    summary: "points that are moved until their span captures most: the smallest models",
+    summary: "points moved by an optimiser until their span captures most: the smallest models",
     source: "Li & Gao 2011",
     parameters: {
         use crate::parameter::Parameter;
         &[
-            Parameter::count("steps", 0, STEPS, "steps of the optimiser at most").as_sklearn("max_iter"),
-            Parameter::count("restarts", 0, 0, "more starts, from other k-means centres; the best is kept"),
-            Parameter::count("rows", 2, SEEN_ROWS, "rows that are seen while points move"),
+            Parameter::count("steps", 0, STEPS, "maximum number of optimiser steps").as_sklearn("max_iter"),
+            Parameter::count("restarts", 0, 0, "additional starts, from k-means centres; the best is kept"),
+            Parameter::count("rows", 2, SEEN_ROWS, "number of rows on which points are moved"),
         ]
     },
     capabilities: super::Capabilities { synthetic_points: true, weights: true, ..super::Capabilities::NONE },
@@ -127,7 +128,7 @@ impl Method for Free {
     ) -> Result<Option<Points<'static>>> {
         let part = Part { points: rows.clone(), weights: None };
         let objective = Objective::new(goal.kernel, part, goal.q, goal.center)?;
-        objective.climbed(points.clone(), self.steps.min(STEPS_AT_ONCE), goal.watch).map(Some)
+        objective.climbed(points.clone(), self.steps.min(REVIEW_STEPS), goal.watch).map(Some)
     }
 
     fn holds_rows(&self, _: &Size) -> bool {
@@ -137,12 +138,12 @@ impl Method for Free {
     fn memory(&self, size: &Size) -> usize {
         let m = size.points(2 * size.q);
         let seen = size.n.min(self.rows.max(ROWS_PER_POINT * m));
-        // Rows packed twice for moving and twice for choosing, values and their weights.
+        // Rows are packed twice for moving and twice for selection; then there are kernel values and their weights.
         8 * (size.leading() + 2 * size.n + seen * (4 * size.d + 6 * m + 4 * size.q) + m * (30 * size.d + 8 * m))
     }
 }
 
-/// Points that others chose after some steps of the optimiser, on the rows that `expansion` would see; as they are where
+/// Moves given points by some steps of the optimiser, on the rows that `expansion` would use; returns them unchanged if
 /// they cannot move.
 pub(super) fn polished(task: &Task, z: Points<'static>, steps: usize) -> Result<Points<'static>> {
     let seen = SEEN_ROWS.max(ROWS_PER_POINT * z.n());
@@ -150,21 +151,21 @@ pub(super) fn polished(task: &Task, z: Points<'static>, steps: usize) -> Result<
     Objective::new(task.kernel, Part::of(task.rows, &rows)?, task.q, task.center)?.climbed(z, steps, task.watch)
 }
 
-/// Points where they came to rest.
+/// A model at the end of the optimisation.
 struct Moved {
     support: Points<'static>,
     expansion: Expansion,
     converged: bool,
 }
 
-/// The path of models for growing numbers of points.
+/// The path of models with growing numbers of points.
 struct Growth<'a> {
     method: &'a Free,
     task: &'a Task<'a>,
     choice: Selection<'a>,
-    /// Numbers of the rows that are seen.
+    /// Numbers of the rows on which points are moved.
     rows: Vec<usize>,
-    /// Where points move, unless it is everywhere.
+    /// The plane that points move in, if any.
     plane: Option<Plane>,
     objective: Objective,
 }
@@ -193,25 +194,25 @@ impl<'a> Growth<'a> {
         Ok(Growth { method, task, choice, rows, plane, objective })
     }
 
-    /// `m` points: grown from few, then moved as far as they go; and from centres of the rows, as often as asked for.
+    /// Finds the best `m` points: grown from few and then optimised, or optimised from k-means centres at each restart.
     fn with_points(&mut self, m: usize) -> Result<Moved> {
-        // Rows that span everything leave nothing to gain by moving.
+        // If rows span everything, nothing can be gained by moving points.
         if m >= self.task.n() || self.choice.picks(m)?.len() < m {
-            return self.still(m);
+            return self.unmoved(m);
         }
         let first = self.task.q.min(m);
         let picks = self.choice.exchanged(self.choice.picks(first)?)?.0;
-        let Some(mut now) = self.start(self.choice.points(&picks)?, first) else { return self.still(m) };
+        let Some(mut now) = self.start(self.choice.points(&picks)?, first) else { return self.unmoved(m) };
         while now.m() < m {
-            self.climb(&mut now, Until::Settled(PASSING))?;
-            let more = self.step_up(now.m()).min(m - now.m());
+            self.climb(&mut now, Until::Settled(GROWING_TOLERANCE))?;
+            let more = self.max_growth(now.m()).min(m - now.m());
             let Some(next) = self.grown(&now, more)? else { break };
             now = next;
         }
-        let mut end = self.climb(&mut now, Until::Settled(RISE))?;
+        let mut end = self.climb(&mut now, Until::Settled(TOLERANCE))?;
         if let Some(everywhere) = self.everywhere(&now)? {
             now = everywhere;
-            end = self.climb(&mut now, Until::Settled(RISE))?;
+            end = self.climb(&mut now, Until::Settled(TOLERANCE))?;
         }
         let mut random = Random::new(self.task.seed, Stream::ExpansionCentres);
         for _ in 0..self.method.restarts {
@@ -219,7 +220,7 @@ impl<'a> Growth<'a> {
             else {
                 continue;
             };
-            let other_end = self.climb(&mut other, Until::Settled(RISE))?;
+            let other_end = self.climb(&mut other, Until::Settled(TOLERANCE))?;
             if other.at.captured > now.at.captured {
                 (now, end) = (other, other_end);
             }
@@ -227,8 +228,8 @@ impl<'a> Growth<'a> {
         let support = self.outside(&now.at.z);
         let expansion = self.task.expansion_of(&support)?;
         if self.objective.rows().n() < self.task.n() || support.n() < m {
-            // What is gained on the rows that were seen may be lost on the others, and fewer points may hold less.
-            let still = self.still(m)?;
+            // A gain on the sample may be a loss over all rows, and fewer points may capture less.
+            let still = self.unmoved(m)?;
             if still.expansion.captured > expansion.captured {
                 return Ok(still);
             }
@@ -236,22 +237,23 @@ impl<'a> Growth<'a> {
         Ok(Moved { support, expansion, converged: end == End::Done })
     }
 
-    /// One point after the other, from as many as components: what they capture of the rows that are seen.
+    /// Returns the fidelity, on the sample, of each number of points, starting with one per component and adding one
+    /// point at a time.
     fn fidelities(&self, most: usize) -> Result<Vec<(usize, f64)>> {
         let first = self.task.q.min(most);
         let picks = self.choice.exchanged(self.choice.picks(first)?)?.0;
         let mut now = self.start(self.choice.points(&picks)?, picks.len());
         let (all, mut found) = (self.all()?, Vec::new());
         while let Some(mut climber) = now {
-            self.climb(&mut climber, Until::Settled(LOOKED_AT))?;
+            self.climb(&mut climber, Until::Settled(PATH_TOLERANCE))?;
             found.push((climber.m(), climber.at.captured / all));
             now = if climber.m() < most { self.grown(&climber, 1)? } else { None };
         }
         Ok(found)
     }
 
-    /// The best rows as they are: where points cannot move, or there is nothing to gain.
-    fn still(&self, m: usize) -> Result<Moved> {
+    /// Returns the best rows themselves, for points that cannot move or have nothing to gain.
+    fn unmoved(&self, m: usize) -> Result<Moved> {
         let rows = match self.choice.spanning(m) {
             Some(all) => all,
             None => self.choice.rows(&self.choice.exchanged(self.choice.picks(m)?)?.0),
@@ -261,7 +263,7 @@ impl<'a> Growth<'a> {
         Ok(Moved { support, expansion, converged: true })
     }
 
-    /// Leaves the plane: the same points, free to move everywhere.
+    /// Leaves the plane: returns the same points, free to move everywhere; `None` if there is no plane.
     fn everywhere(&mut self, now: &Climber) -> Result<Option<Climber>> {
         let Some(plane) = self.plane.take() else { return Ok(None) };
         let evaluations = self.objective.evaluations.clone();
@@ -271,20 +273,20 @@ impl<'a> Growth<'a> {
         Ok(self.start(plane.outside(&now.at.z), now.m()))
     }
 
-    /// The fewest points that hold the fidelity.
+    /// Finds the fewest points that reach the fidelity.
     fn smallest(&mut self, fidelity: f64) -> Result<Moved> {
         let all = self.all()?;
-        let mut goal = fidelity * all * (1.0 + SPARE);
+        let mut goal = fidelity * all * (1.0 + MARGIN);
         let first = self.task.q.min(self.task.n());
         let picks = self.choice.exchanged(self.choice.picks(first)?)?.0;
-        let Some(mut now) = self.start(self.choice.points(&picks)?, first) else { return self.still(picks.len()) };
-        // The most points that do not hold it.
+        let Some(mut now) = self.start(self.choice.points(&picks)?, first) else { return self.unmoved(picks.len()) };
+        // The largest number of points that failed to reach it.
         let mut failed = 0;
         loop {
             let (mut best, held) = self.search(now, goal, &mut failed)?;
             if held {
-                // The number is found: what the points still hold within reach is for the model, not for the target.
-                self.climb(&mut best, Until::Settled(LOOKED_AT))?;
+                // The number of points is final; optimise them further to improve the model.
+                self.climb(&mut best, Until::Settled(PATH_TOLERANCE))?;
             }
             if !held && let Some(everywhere) = self.everywhere(&best)? {
                 (now, failed) = (everywhere, 0);
@@ -297,7 +299,7 @@ impl<'a> Growth<'a> {
                 return Ok(Moved { support, expansion, converged: true });
             }
             if !held {
-                // No row adds to the points any more, or the rows that are seen cannot tell: rows as they are can.
+                // No further row adds to the points, or the sample is not conclusive: select rows without moving them.
                 let (rows, still, _) = self.choice.smallest(fidelity)?;
                 let sure = best.at.surely_captured() / best.at.captured;
                 let held = self.task.fidelity(&rows, &still)? >= fidelity;
@@ -308,13 +310,13 @@ impl<'a> Growth<'a> {
                     Moved { support: self.task.rows.gather(&rows)?, expansion: still, converged: true }
                 });
             }
-            // The rows that are seen are a little kinder than all of them.
-            goal = goal.max(best.at.captured) * (1.0 + 1.1 * (fidelity / found - 1.0) + SPARE);
+            // The fidelity on the sample is slightly optimistic.
+            goal = goal.max(best.at.captured) * (1.0 + 1.1 * (fidelity / found - 1.0) + MARGIN);
             now = best;
         }
     }
 
-    /// The fewest points, more than `failed`, that reach the goal, and whether any do.
+    /// Finds the fewest points, more than `failed`, that reach the goal; also returns whether the goal is reached.
     fn search(&self, mut now: Climber, goal: f64, failed: &mut usize) -> Result<(Climber, bool)> {
         while self.climb(&mut now, Until::Reached(goal))? != End::Done {
             *failed = now.m();
@@ -328,7 +330,7 @@ impl<'a> Growth<'a> {
         }
         let mut most = usize::MAX;
         while *failed + 1 < now.m() {
-            let fewer = now.at.to_spare(goal).clamp(1, most.min(now.m() - *failed - 1));
+            let fewer = now.at.removable(goal).clamp(1, most.min(now.m() - *failed - 1));
             let Some(mut tried) = self.shrunk(&now, fewer) else { break };
             match self.climb(&mut tried, Until::Reached(goal))? {
                 End::Done => now = tried,
@@ -338,7 +340,7 @@ impl<'a> Growth<'a> {
         self.restarted(now, goal)
     }
 
-    /// From centres of the rows, one point fewer, as often as asked for.
+    /// Tries one point fewer, starting from k-means centres, at each restart.
     fn restarted(&self, mut now: Climber, goal: f64) -> Result<(Climber, bool)> {
         let mut random = Random::new(self.task.seed, Stream::ExpansionCentres);
         for _ in 0..self.method.restarts {
@@ -354,7 +356,7 @@ impl<'a> Growth<'a> {
         Ok((now, true))
     }
 
-    /// Points where they can move.
+    /// Converts points to the coordinates in which they move.
     fn inside(&self, z: Points<'static>) -> Points<'static> {
         match &self.plane {
             Some(plane) => plane.inside(&z).0,
@@ -362,12 +364,12 @@ impl<'a> Growth<'a> {
         }
     }
 
-    /// Points that have moved, as they are for others.
+    /// Converts moved points back to the columns of the rows.
     fn outside(&self, z: &Points<'static>) -> Points<'static> {
         self.plane.as_ref().map_or_else(|| z.clone(), |plane| plane.outside(z))
     }
 
-    /// Points that are about to move, unless there are fewer than asked for or they depend on each other.
+    /// Returns `m` points ready to move; `None` if there are fewer or they are linearly dependent.
     fn start(&self, z: Points<'static>, m: usize) -> Option<Climber> {
         self.start_inside(self.inside(z), m)
     }
@@ -377,28 +379,29 @@ impl<'a> Growth<'a> {
         Some(Climber { at: at?, memory: Memory::default() })
     }
 
-    /// What exact kernel PCA captures, or would, of as many rows as are seen.
+    /// Returns what exact kernel PCA captures of all rows, scaled to the weight of the sample.
     fn all(&self) -> Result<f64> {
         let reference = self.task.reference()?;
         let share = self.objective.weight / reference.weight_seen(self.task.rows);
         Ok(share * reference.captured)
     }
 
-    /// Points that may join at a time.
-    fn step_up(&self, m: usize) -> usize {
+    /// Returns the maximum number of points that may join `m` points at a time.
+    fn max_growth(&self, m: usize) -> usize {
         1.max((GROWTH * m as f64) as usize)
     }
 
-    /// How many points a goal seems to need beside those there are.
+    /// Estimates how many more points the goal needs.
     fn missing(&self, now: &Climber, goal: f64) -> Result<usize> {
         let all = self.all()?;
         let left = |captured: f64| (1.0 - captured / all).max(1e-12);
-        let times = (left(now.at.captured) / left(goal)).powf(1.0 / FALL);
+        let times = (left(now.at.captured) / left(goal)).powf(1.0 / DECAY);
         let more = (now.m() as f64 * (times - 1.0)) as usize;
-        Ok(more.clamp(1, self.step_up(now.m())))
+        Ok(more.clamp(1, self.max_growth(now.m())))
     }
 
-    /// With more rows, those that add most: as many of them as stay apart from the points and from each other.
+    /// Adds up to `more` rows that add most, as many as keep their distance from the points and from each other; `None`
+    /// if there are none.
     fn grown(&self, now: &Climber, more: usize) -> Result<Option<Climber>> {
         let mut picks = self.choice.picks_beside_points(&self.outside(&now.at.z), more)?;
         while !picks.is_empty() {
@@ -408,13 +411,13 @@ impl<'a> Growth<'a> {
                 let memory = now.memory.extended(at.z.values().len());
                 return Ok(Some(Climber { at, memory }));
             }
-            // Each was chosen for what it adds to those before it: the last add least.
+            // Each row was chosen for what it adds to the previous ones: the last ones add least.
             picks.truncate(picks.len() / 2);
         }
         Ok(None)
     }
 
-    /// Without the points that matter least.
+    /// Drops the points that contribute least, `fewer` of them.
     fn shrunk(&self, now: &Climber, fewer: usize) -> Option<Climber> {
         let mut order: Vec<usize> = (0..now.m()).collect();
         let losses = now.at.losses();
@@ -447,7 +450,7 @@ mod tests {
     }
 
     #[test]
-    fn rows_that_count_twice_pull_twice() {
+    fn weights_act_like_repeated_rows() {
         let (x, z) = (toys::normal(700, 3, 0), toys::normal(2, 3, 1));
         let weights: Vec<f64> = (0..700).map(|i| 1.0 + (i % 3) as f64).collect();
         let repeated: Vec<usize> = (0..700).flat_map(|i| vec![i; 1 + i % 3]).collect();
@@ -470,7 +473,7 @@ mod tests {
 
     fn climbed(objective: &Objective, start: Points<'static>, steps: usize) -> Climber {
         let mut climber = Climber { at: objective.at(start, 0.0).unwrap(), memory: Memory::default() };
-        objective.climb(&mut climber, steps, Until::Settled(RISE), &()).unwrap();
+        objective.climb(&mut climber, steps, Until::Settled(TOLERANCE), &()).unwrap();
         climber
     }
 
@@ -482,13 +485,13 @@ mod tests {
         let mut close = far.values().to_vec();
         (0..3).for_each(|k| close[3 + k] = close[k] + 1e-2 * (k + 1) as f64);
         for entry in KERNELS {
-            // tanh is nearly linear, and so positive semi-definite, on small arguments only.
+            // tanh is nearly linear, hence positive semi-definite, for small arguments only.
             let kernel = match entry.name {
                 "sigmoid" => kernel::build(&"sigmoid,gamma=1e-3,coef0=0".parse().unwrap(), &x, 0).unwrap(),
                 _ => entry.example(&x),
             };
             for (name, values) in [("far", far.values()), ("close", &close[..])] {
-                // The linear kernels have three dimensions: more points would leave nothing to gain.
+                // The linear kernels have three dimensions: with more points there would be nothing to gain.
                 let m = if kernel.rank(3) == 3 || entry.name == "sigmoid" { 2 } else { 5 };
                 for center in [true, false] {
                     let objective = objective(&kernel, &x, center);
@@ -514,7 +517,7 @@ mod tests {
     }
 
     #[test]
-    fn every_step_climbs_and_none_above_exact_kernel_pca() {
+    fn every_step_increases_w_up_to_that_of_exact_kernel_pca() {
         let x = toys::parabola(0);
         let kernel = kernel::build(&Spec::new("rbf"), &x, 0).unwrap();
         let objective = objective(&kernel, &x, true);
@@ -530,7 +533,7 @@ mod tests {
     }
 
     #[test]
-    fn rows_join_points_that_came_close_to_each_other() {
+    fn rows_can_join_points_that_nearly_coincide() {
         let x = toys::clusters(0);
         let kernel = kernel::build(&"rbf,gamma=0.1".parse().unwrap(), &x, 0).unwrap();
         let task = Task::new(&kernel, &x, 2, &());

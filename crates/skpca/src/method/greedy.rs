@@ -1,19 +1,18 @@
-//! Expansion vectors chosen among the rows (Li & Gao 2011): one after the other, each that which gains most.
+//! Expansion vectors chosen among the rows (Li & Gao 2011), one after the other, each with the largest gain.
 //!
 //! ```text
-//! captured by the span of Z:  tr P_Z T,   P_Z the projector on the span      = tr K_zz⁻¹ C on the data
+//! captured by the span of Z:  tr P_Z T,   P_Z the projector onto the span    = tr K_zz⁻¹ C on the data
 //! gain of row i:              g_iᵀ T g_i / ‖g_i‖²,   g_i = φ(x_i) − P_Z φ(x_i)
 //! ```
 //!
-//! Then exchanges: each point in turn leaves and the best one takes its place, until none is better than the one that
-//! left. T is the part of the scatter along the leading q eigenvectors (`gain=leading`), which asks for what q
-//! components need and nothing else, or the whole of it (`gain=trace`). `gain=top` is what the best q components in the
-//! span gain, W(Z ∪ i) − W(Z), itself.
+//! Exchanges follow: each point in turn is replaced by the best row, until no replacement is better. T is the part of
+//! the scatter along the leading q eigenvectors (`gain=leading`), which is what q components need, or the whole scatter
+//! (`gain=trace`). `gain=top` is the exact gain of the best q components in the span, W(Z ∪ i) − W(Z).
 //!
-//! Of a row only its length, its coordinates along the eigenvectors of T that count and its inner products with the
-//! points chosen are needed. The leading eigenvectors are those that fidelity is measured against, so `leading` makes
-//! no factor: a pick costs a column of the kernel matrix, n (d + m + q) multiply-adds, a try to exchange n (m + q). The
-//! other gains, and `rank`, use a factor.
+//! The method needs only the length of each row, its coordinates along the relevant eigenvectors of T, and its inner
+//! products with the chosen points. The leading eigenvectors are those that fidelity is measured against, so that
+//! `leading` needs no factor: a pick costs a column of the kernel matrix, n (d + m + q) multiply-adds, and an attempted
+//! exchange n (m + q). The other gains, and `rank`, use a factor.
 
 mod exchange;
 mod fewest;
@@ -32,23 +31,24 @@ use crate::factor::sums;
 use crate::report::Report;
 use crate::spec::Spec;
 
-/// Rows among which points are chosen: all up to this many, a uniform sample above, or this many per point.
+/// Minimum number of candidate rows; they are a uniform sample if there are more rows.
 const CANDIDATES: usize = 4000;
+/// Minimum number of candidate rows per point.
 const CANDIDATES_PER_POINT: usize = 10;
-/// A row is spanned when less than this share of its squared length is left.
+/// A row counts as spanned when less than this share of its squared length is left.
 const SPANNED: f64 = 1e-9;
-/// An exchange pays when it gains this share more.
-const PAYS: f64 = 1e-6;
-/// Gains are equal that differ by less than this share, or by less than this share of the largest eigenvalue: on
-/// symmetric tables, or where nothing is left to gain, rounding would choose.
+/// Minimum relative gain of an exchange.
+const MIN_GAIN: f64 = 1e-6;
+/// Gains that differ by less than this share are ties, which rounding would otherwise decide on symmetric tables.
 const TIED: f64 = 1e-9;
+/// So are gains that differ by less than this share of the largest eigenvalue.
 const ROUNDING: f64 = 1e-12;
-/// Passes of exchanges by default.
+/// Default number of exchange passes.
 const EXCHANGES: usize = 10;
 
 pub(super) const ENTRY: Entry = Entry {
     name: "greedy",
-    summary: "rows that gain most, one after the other, then exchanged while that helps",
+    summary: "rows with the largest gain of captured variance, one by one, then exchanged for better ones",
     source: "Li & Gao 2011",
     parameters: {
         use crate::parameter::Parameter;
@@ -56,9 +56,9 @@ pub(super) const ENTRY: Entry = Entry {
             Parameter::choice(
                 "gain",
                 &["leading", "trace", "top"],
-                "leading: what the leading q eigenvectors hold; trace: all variance; top: what q components in the span gain",
+                "leading: variance along the leading q eigenvectors; trace: all variance; top: exact, for q components",
             ),
-            Parameter::count("exchanges", 0, EXCHANGES, "passes in which each point may be exchanged for a better one")
+            Parameter::count("exchanges", 0, EXCHANGES, "maximum number of passes that try to exchange each point")
                 .as_sklearn("max_iter"),
             super::parameters::RANK,
         ]
@@ -81,8 +81,7 @@ pub(super) struct Greedy {
 }
 
 impl Greedy {
-    /// Points that hold as much as they can of everything; exchanges would add little to a span and take most of the
-    /// time.
+    /// A selection by all variance, without exchanges, which would improve the span little and take most of the time.
     pub(super) fn of_all_variance() -> Greedy {
         Greedy { gain: "trace", exchanges: 0, rank: None }
     }
@@ -115,13 +114,13 @@ impl Method for Greedy {
 }
 
 impl Greedy {
-    /// Whether the rows on which fidelity is measured are all that is needed.
+    /// Returns whether the rows on which fidelity is measured are enough, so that no factor is needed.
     fn by_kernel(&self, n: usize, support: usize) -> bool {
         let enough = n <= CANDIDATES || CANDIDATES_PER_POINT * support <= CANDIDATES;
         self.gain == "leading" && self.rank.is_none() && enough
     }
 
-    /// What `then` makes of the rows to choose among.
+    /// Calls `then` with the selection among the candidate rows.
     fn choose<T>(&self, task: &Task, then: impl FnOnce(&Selection) -> Result<T>) -> Result<T> {
         let n = task.n();
         if self.by_kernel(n, task.support()) {

@@ -4,21 +4,21 @@
 //! min ½ bᵀ(S + λ)b − bᵀc + μ‖b‖₁          b_A = (S_AA + λ)⁻¹ (c_A − μ s_A),   |c − (S + λ)b| ≤ μ
 //! ```
 //!
-//! The solution is linear in (c, μ) as long as the active set A and its signs s stay the same: from one solution to
-//! another there are only events to find, where a coefficient becomes zero or a correlation reaches μ. A fit from
-//! nothing lowers μ; when P has moved a little, c moves with it and there is next to nothing to do.
+//! The solution is linear in (c, μ) as long as the active set A and its signs s do not change. The path from one
+//! solution to another is a sequence of events, at which a coefficient becomes zero or a correlation reaches μ. A cold
+//! start decreases μ; when P has moved a little, c changes little, and there are few events.
 
 use faer::Mat;
 
-/// Where a number of coefficients is asked for, the penalty ends at this share of the way from the one where the last
-/// of them entered to the one where the next would: rounding does not change their number there.
+/// For a given number of coefficients, the penalty stops at this share of the way from the value at which the last one
+/// entered to the value at which the next would, so that rounding does not change their number.
 const INSIDE: f64 = 0.95;
-/// A coefficient whose column has no more than this share of its length outside the span of the active ones stays out.
+/// A column with at most this share of its squared length outside the span of the active ones does not enter.
 const DEPENDENT: f64 = 1e-12;
-/// Slopes below this are rounding.
+/// Slopes below this are rounding errors.
 const FLAT: f64 = 1e-14;
 
-/// What all paths of a problem have in common.
+/// The matrix shared by all paths of a problem.
 #[derive(Clone, Copy)]
 pub(super) struct Gram<'a> {
     /// S
@@ -41,41 +41,42 @@ impl Gram<'_> {
     }
 }
 
-/// How sparse a solution is to be.
+/// The requested sparsity of a solution.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(super) enum Sparsity {
     /// μ
     Penalty(f64),
-    /// So many coefficients.
+    /// Number of non-zero coefficients.
     Count(usize),
 }
 
-/// When a move ends before its target.
+/// A condition that ends a move before its target.
 #[derive(Clone, Copy)]
 enum Limit {
     None,
-    /// Once fewer than so many are active.
+    /// Stops once fewer than this many coefficients are active.
     Below(usize),
-    /// Before more than so many are.
+    /// Stops before more than this many coefficients are active.
     Filled(usize),
 }
 
-/// What ends a linear piece.
+/// The end of a linear piece.
 #[derive(Clone, Copy)]
 enum Event {
+    /// The column that enters.
     Enters(usize),
-    /// By its place among the active.
+    /// The position, in the active set, of the column that leaves.
     Leaves(usize),
 }
 
 /// A point of the path.
 #[derive(Clone, Default)]
 pub(super) struct Homotopy {
-    /// A, in the order they entered …
+    /// A, in the order of entry.
     pub active: Vec<usize>,
-    /// … their signs …
+    /// Signs of the active coefficients.
     signs: Vec<f64>,
-    /// … and coefficients.
+    /// Active coefficients.
     pub values: Vec<f64>,
     /// Rows of the Cholesky factor of `S_AA + λ`.
     factor: Vec<Vec<f64>>,
@@ -83,7 +84,7 @@ pub(super) struct Homotopy {
     target: Vec<f64>,
     /// μ
     pub penalty: f64,
-    /// Columns that depend on the active ones.
+    /// Columns that are linearly dependent on the active ones.
     blocked: Vec<usize>,
 }
 
@@ -121,7 +122,7 @@ impl Homotopy {
             let full = matches!(limit, Limit::Filled(count) if self.active.len() == count);
             match event {
                 Some(Event::Enters(j)) if full && t <= FLAT => {
-                    // As good as one that entered: a tie.
+                    // A tie with a column that has entered.
                     self.blocked.push(j);
                     continue;
                 }
@@ -157,7 +158,7 @@ impl Homotopy {
         r
     }
 
-    /// The first event on the way, and at which share of it.
+    /// Returns the first event on the way, and the share of the way at which it occurs.
     fn next_event(&self, gram: Gram, dc: &[f64], dmu: f64, step: &[f64]) -> (f64, Option<Event>) {
         let r = self.residual(gram);
         let mut slopes = dc.to_vec();
@@ -203,7 +204,7 @@ impl Homotopy {
         }
     }
 
-    /// The row of the Cholesky factor that `j` adds; nothing where it depends on those that are there.
+    /// Returns the row of the Cholesky factor that `j` adds; `None` if `j` depends on the active columns.
     fn appended(&self, gram: Gram, j: usize) -> Option<Vec<f64>> {
         let mut row: Vec<f64> = self.active.iter().map(|&i| gram.entry(i, j)).collect();
         forward(&self.factor, &mut row);
@@ -225,7 +226,7 @@ impl Homotopy {
         self.values.truncate(place);
         self.factor.truncate(place);
         for (j, sign, value) in later {
-            // Fewer columns are no less independent.
+            // Columns stay independent when one leaves.
             if let Some(row) = self.appended(gram, j) {
                 self.factor.push(row);
                 self.active.push(j);
@@ -247,7 +248,7 @@ impl Homotopy {
     }
 }
 
-/// `L⁻¹ x` in place, L by its rows.
+/// Computes `L⁻¹ x` in place, L given by its rows.
 fn forward(l: &[Vec<f64>], x: &mut [f64]) {
     for (i, row) in l.iter().enumerate() {
         let known: f64 = row[..i].iter().zip(&x[..i]).map(|(l, x)| l * x).sum();
@@ -270,13 +271,13 @@ mod tests {
         (s, c)
     }
 
-    /// The conditions of a minimum, from S itself.
+    /// Checks the conditions of a minimum with S itself.
     fn check(gram: Gram, path: &Homotopy, c: &[f64], case: &str) {
         let mut b = vec![0.0; c.len()];
         path.active.iter().zip(&path.values).for_each(|(&j, v)| b[j] = *v);
         for (i, c) in c.iter().enumerate() {
             let r = c - (0..b.len()).map(|j| gram.entry(i, j) * b[j]).sum::<f64>();
-            assert!(r.abs() <= path.penalty + 1e-8, "{case}: {i} pulls {r}, penalty {}", path.penalty);
+            assert!(r.abs() <= path.penalty + 1e-8, "{case}: gradient {i} is {r}, penalty {}", path.penalty);
             if b[i] != 0.0 {
                 assert!((r - path.penalty * b[i].signum()).abs() < 1e-8, "{case}: {i} {r} {}", path.penalty);
             }
@@ -284,7 +285,7 @@ mod tests {
     }
 
     #[test]
-    fn every_point_of_the_path_is_a_minimum_from_nothing_and_from_another() {
+    fn every_point_of_the_path_is_a_minimum_from_cold_and_warm_starts() {
         for (d, rows, ridge) in [(6, 20, 0.0), (30, 12, 0.1), (60, 100, 1.0)] {
             let (s, c) = problem(d, rows);
             let gram = Gram { s: &s, ridge };
@@ -305,7 +306,7 @@ mod tests {
     }
 
     #[test]
-    fn a_number_of_coefficients_is_met_and_their_penalty_is_one_where_it_is() {
+    fn a_requested_number_of_coefficients_is_met_and_its_penalty_gives_it_again() {
         let (s, c) = problem(40, 80);
         let gram = Gram { s: &s, ridge: 0.5 };
         let mut warm = Homotopy::default();
@@ -333,7 +334,7 @@ mod tests {
             for sparsity in [Sparsity::Penalty(0.1), Sparsity::Count(1), Sparsity::Count(2)] {
                 let mut path = Homotopy::default();
                 path.solve(gram, &c, sparsity);
-                // With a ridge equal columns share their coefficient: one of two alone is no minimum.
+                // With a ridge, equal columns share their coefficient: a minimum uses both.
                 if ridge == 0.0 || sparsity != Sparsity::Count(1) {
                     check(gram, &path, &c, &format!("{ridge} {sparsity:?}"));
                 }

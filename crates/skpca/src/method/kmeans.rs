@@ -1,7 +1,7 @@
-//! k-means: centres that points are near to, a place where expansion vectors may start.
+//! k-means: its centres are landmarks, or starts of expansion vectors.
 //!
-//! Seeds by k-means++ (each next one with a chance in proportion to its squared distance to those there are), then
-//! Lloyd's rounds.
+//! Seeds by k-means++ (each with a probability proportional to its squared distance from the previous ones), then
+//! Lloyd's iterations.
 
 use rayon::prelude::*;
 
@@ -9,13 +9,13 @@ use crate::points::Points;
 use crate::random::Random;
 use crate::sample_weight::Copies;
 
-/// Lloyd's rounds at most: a start need not be a minimum.
+/// Maximum number of Lloyd's iterations; the centres need not be a minimum.
 const ROUNDS: usize = 20;
 
-/// Rows, and how much each counts; one each by default.
+/// Rows and their weights, 1 by default.
 type Counted<'a> = (&'a Points<'a>, Option<&'a [f64]>);
 
-/// `k` centres, or fewer if there are not as many distinct rows.
+/// Computes `k` centres, or fewer if there are fewer distinct rows.
 pub(super) fn centres(rows: Counted, k: usize, random: &mut Random) -> Points<'static> {
     let points = rows.0;
     let mut centres = seeds(rows, k, random);
@@ -49,7 +49,7 @@ fn seeds((points, weights): Counted, k: usize, random: &mut Random) -> Points<'s
             left -= d;
             left < 0.0 && *d > 0.0
         });
-        // Rounding may leave a little; without any distance left every row is a centre.
+        // Rounding may exhaust the rows before the sum; if all distances are 0, every distinct row is a centre.
         let Some(next) = next.or_else(|| distances.iter().position(|d| *d > 0.0)) else { break };
         chosen.push(next);
         distances = distances.iter().enumerate().map(|(i, now)| now.min(distance(i, next))).collect();
@@ -57,7 +57,7 @@ fn seeds((points, weights): Counted, k: usize, random: &mut Random) -> Points<'s
     points.select(&chosen)
 }
 
-/// The mean of the rows of each centre; one without rows stays.
+/// Moves each centre to the mean of its rows; a centre without rows stays.
 fn means((points, weights): Counted, nearest: &[usize], centres: &Points) -> Points<'static> {
     let d = points.d();
     let mut values = centres.values().to_vec();
@@ -67,7 +67,7 @@ fn means((points, weights): Counted, nearest: &[usize], centres: &Points) -> Poi
         let first = counts[at] == 0.0;
         counts[at] += count;
         let part = counts[at] / count;
-        // A running mean: where all values are the same, it is that value to the last bit.
+        // A running mean, which is exact if all values are equal.
         for (mean, value) in values[at * d..][..d].iter_mut().zip(row) {
             // Not (value − mean) / count: the difference of two huge values may overflow.
             *mean = if first { *value } else { *mean + (value / part - *mean / part) };
@@ -99,7 +99,7 @@ mod tests {
             let mean = |class: usize| points.slice(30 * class..30 * (class + 1)).mean();
             (0..3).all(|class| closest(&mean(class), &centres).1 < 1e-20)
         };
-        // Two seeds in one cluster may stay there; k-means++ makes that rare.
+        // Two seeds in the same cluster may stay there; k-means++ makes that rare.
         let times = (0..20).filter(|&seed| found(seed)).count();
         assert!((17..=20).contains(&times), "{times}");
     }
@@ -109,7 +109,7 @@ mod tests {
         let points = Points::new(2, vec![0.1, 0.3, 0.1, 0.3, 0.1, 0.5, 0.1, 0.5]).unwrap();
         let centres = centres((&points, None), 3, &mut Random::new(0, Stream::Tests));
         assert_eq!(centres.n(), 2);
-        // The first column is the same everywhere and stays so, bit for bit.
+        // The first column is constant and stays so, bit for bit.
         assert!(centres.rows().all(|row| row[0] == 0.1));
     }
 }

@@ -10,7 +10,7 @@ use super::{Capabilities, Entry};
 
 pub(super) const ENTRY: Entry = Entry {
     name: "l21",
-    summary: "group-sparse regression on the components, one set of points for all",
+    summary: "group-sparse regression on the components, with one set of points for all components",
     source: "Wang & Tanaka 2019",
     parameters: &[RIDGE, PENALTY, FRACTION, ALTERNATIONS, REFIT, TOLERANCE, RANK],
     capabilities: Capabilities { path: true, ..Capabilities::NONE },

@@ -4,17 +4,17 @@
 //! m pivots drawn in proportion to what the earlier ones leave unexplained;  C b = λ K_zz b over all rows
 //! ```
 //!
-//! `sampling` says how they are drawn: `auto` takes pivots or a uniform draw, whichever captures more; `leverage` draws
-//! in proportion to ridge leverage scores (Alaoui & Mahoney 2015), `ℓ_i = (K (K + λ)⁻¹)_ii` with λ such that they sum
-//! to m; `kmeans` takes the centres of the rows (Zhang, Tsang & Kwok 2008), which are no rows themselves and mostly
-//! capture more than rows that are drawn (docs/decisions/0036).
+//! `sampling` says how landmarks are drawn: `auto` takes pivots or a uniform draw, whichever captures more; `leverage`
+//! draws in proportion to ridge leverage scores (Alaoui & Mahoney 2015), `ℓ_i = (K (K + λ)⁻¹)_ii` with λ such that the
+//! sum is m; `kmeans` takes k-means centres (Zhang, Tsang & Kwok 2008), which are synthetic points and mostly capture
+//! more than drawn rows (docs/decisions/0036).
 //!
-//! `steps` moves whatever was chosen by as many steps of `expansion`'s optimiser: ten bring points of any origin near to
-//! what that method finds, and they are no rows any more (docs/decisions/0077).
+//! `steps` moves the landmarks by this many steps of `expansion`'s optimiser: ten steps bring points of any origin
+//! close to the result of that method, and make them synthetic (docs/decisions/0077).
 //!
-//! Pivots are drawn among all rows up to a few thousand, and among a uniform sample above that: the sample's
-//! residuals stand for everybody's, and a fit then needs no n × m matrix at all. Where a uniform draw of as many
-//! points captures more, it is taken instead.
+//! Pivots are drawn among all rows up to a few thousand, and among a uniform sample above that: residuals of the sample
+//! represent those of all rows, and a fit then needs no n × m matrix at all. If a uniform draw of as many points
+//! captures more, it is used instead.
 
 use std::sync::Arc;
 
@@ -41,19 +41,21 @@ use crate::spec::Spec;
 use crate::spectrum::{Expansion, roughly_captured};
 use crate::watch::{Watch, check};
 
-/// Pivots are drawn among at least this many rows, or as many a pivot, if there are so many.
+/// Minimum number of candidate rows that pivots are drawn from.
 const CANDIDATES: usize = 5000;
+/// Minimum number of candidate rows per pivot.
 const CANDIDATES_PER_PIVOT: usize = 10;
-/// Rows on which pivots and a uniform draw are compared, or as many a point; other rows than those of the reference, so
-/// that the fidelity reported is not of the luckier of two draws.
-const JUDGES: usize = 2000;
-const JUDGES_PER_POINT: usize = 4;
-/// A uniform draw is better if it captures more by more than this share: where both capture all, rounding decides
-/// nothing.
+/// Minimum number of rows on which pivots and a uniform draw are compared. They are not the rows of the reference: the
+/// reported fidelity would otherwise be that of the luckier of two draws.
+const COMPARED_ROWS: usize = 2000;
+/// Minimum number of these rows per landmark.
+const COMPARED_ROWS_PER_POINT: usize = 4;
+/// A uniform draw is better if it captures more by more than this share, so that rounding decides nothing if both
+/// capture everything.
 const TIE: f64 = 1e-9;
-/// Columns of the factor that leverage scores come from, for each landmark.
+/// Columns per landmark of the factor from which leverage scores are computed.
 const LEVERAGE_RANK: usize = 4;
-/// Dependent landmarks that a note names.
+/// Maximum number of dependent landmarks listed in a note.
 const NAMED: usize = 20;
 
 pub(super) const ENTRY: Entry = Entry {
@@ -68,14 +70,14 @@ pub(super) const ENTRY: Entry = Entry {
 const SAMPLING: Parameter = Parameter::choice(
     "sampling",
     &["auto", "pivoted", "uniform", "leverage", "kmeans"],
-    "auto: pivoted or uniform, the better; leverage: by ridge leverage scores; kmeans: centres, which are no rows",
+    "auto: the better of pivoted and uniform; leverage: by ridge leverage scores; kmeans: k-means centres (synthetic)",
 );
 
 const STEPS: Parameter = Parameter::count(
     "steps",
     0,
     0,
-    "steps of expansion's optimiser that move the landmarks, which are no rows any more; ten gain most of it",
+    "optimiser steps, as in expansion, that move the landmarks off the rows; ten bring most of the gain",
 );
 
 #[derive(Debug)]
@@ -117,7 +119,7 @@ impl Method for Landmarks {
 }
 
 impl Landmarks {
-    /// `m` landmarks, and the best components in their span.
+    /// Chooses `m` landmarks and computes the best components in their span.
     fn with_points(&self, task: &Task, m: usize) -> Result<(Support, Expansion)> {
         let Task { kernel, rows, seed, watch, .. } = *task;
         let n = task.n();
@@ -136,12 +138,12 @@ impl Landmarks {
         }
         let points = expansion::polished(task, points, self.steps)?;
         let moved = task.expansion_of(&points)?;
-        // What is gained on the rows that were seen may be lost on the others.
+        // The points were moved for a sample of the rows; over all rows they may capture less than before.
         let better = moved.captured > still.captured;
         Ok(if better { (Support::Points(points), moved) } else { (support, still) })
     }
 
-    /// The fewest landmarks, by doubling and bisection, that hold the fidelity.
+    /// Finds the fewest landmarks that reach the fidelity, by doubling and bisection.
     fn fewest(&self, task: &Task, fidelity: f64) -> Result<(Support, Expansion)> {
         let n = task.n();
         let held = |count: usize| -> Result<Option<(Support, Expansion)>> {
@@ -160,7 +162,7 @@ impl Landmarks {
     }
 }
 
-/// Landmarks that the user chose, all of them that are independent.
+/// Computes components over landmarks chosen by the user; dependent ones are left out and named in a note.
 pub(crate) fn given(task: &Task, support: Support) -> Result<Solution> {
     let expansion = task.expansion_of(&support.points(task.rows)?)?;
     let mut report = Report { rounds: 1, converged: true, ..Report::default() };
@@ -178,7 +180,7 @@ pub(crate) fn given(task: &Task, support: Support) -> Result<Solution> {
     Ok(Solution::new(Spec::new("landmarks"), support, expansion, report))
 }
 
-/// Rows drawn uniformly; where rows count differently, among their copies, so that there may be fewer.
+/// Draws `m` rows uniformly. Weighted rows are drawn among their copies, so that fewer distinct rows may result.
 fn uniform(rows: &dyn Rows, m: usize, seed: u64) -> Vec<usize> {
     let mut random = Random::new(seed, Stream::UniformLandmarks);
     let Some(weights) = rows.weights() else { return random.sample(rows.n(), m) };
@@ -188,7 +190,7 @@ fn uniform(rows: &dyn Rows, m: usize, seed: u64) -> Vec<usize> {
     drawn
 }
 
-/// Rows that are drawn among: all, or a sample of many.
+/// Returns the candidate rows: all, or a sample if there are many.
 fn candidates(task: &Task, m: usize) -> Result<(Vec<usize>, Part)> {
     let count = CANDIDATES.max(CANDIDATES_PER_PIVOT * m);
     let rows = Random::new(task.seed, Stream::LandmarkCandidates).sample(task.n(), count);
@@ -196,14 +198,14 @@ fn candidates(task: &Task, m: usize) -> Result<(Vec<usize>, Part)> {
     Ok((rows, part))
 }
 
-/// Centres of the rows, as many as there are distinct ones at most.
+/// Computes `m` k-means centres of the rows, or fewer if there are fewer distinct rows.
 fn centres(task: &Task, m: usize) -> Result<Points<'static>> {
     check(task.watch, "centres", 0.0)?;
     let Part { points, weights } = candidates(task, m)?.1;
     Ok(kmeans::centres((&points, weights.as_deref()), m, &mut Random::new(task.seed, Stream::LandmarkCentres)))
 }
 
-/// `m` rows, drawn one after the other in proportion to `f_iᵀ(FᵀF + λ)⁻¹f_i`.
+/// Draws `m` rows one after the other, with probabilities proportional to `f_iᵀ(FᵀF + λ)⁻¹f_i`.
 fn by_leverage(task: &Task, m: usize) -> Result<Vec<usize>> {
     let (rows, part) = candidates(task, m)?;
     let stop = Stop { rank: (LEVERAGE_RANK * m).min(part.n()), residual: 0.0 };
@@ -218,7 +220,7 @@ fn by_leverage(task: &Task, m: usize) -> Result<Vec<usize>> {
     let axes = Mat::from_fn(vectors.nrows(), vectors.ncols(), |i, k| vectors[(i, k)] * scale(k));
     let scaled = factor.product(axes.as_ref());
     let mut random = Random::new(task.seed, Stream::LeverageLandmarks);
-    // The largest of u^(1/ℓ) are a draw without replacement (Efraimidis & Spirakis 2006).
+    // The m largest keys u^(1/ℓ) are a weighted draw without replacement (Efraimidis & Spirakis 2006).
     let count = |i: usize| part.weights().map_or(1.0, |weights| weights[i]);
     let leverage = |i: usize| (count(i) * scaled.row(i).squared_norm_l2()).max(1e-300);
     let key = |i: usize, u: f64| (u.max(f64::MIN_POSITIVE).ln() / leverage(i), i);
@@ -229,7 +231,7 @@ fn by_leverage(task: &Task, m: usize) -> Result<Vec<usize>> {
     Ok(chosen)
 }
 
-/// λ for which `Σ σ/(σ + λ)` is `wanted`, or half of all there can be.
+/// Finds λ such that `Σ σ/(σ + λ)` is `wanted`, or half the number of values if that is less.
 fn ridge_of(values: &[f64], wanted: f64) -> f64 {
     let wanted = wanted.min(0.5 * values.len() as f64);
     let sum = |ridge: f64| values.iter().map(|v| v.max(0.0) / (v.max(0.0) + ridge)).sum::<f64>();
@@ -241,7 +243,7 @@ fn ridge_of(values: &[f64], wanted: f64) -> f64 {
     high
 }
 
-/// `m` pivots (fewer if the rank is lower), increasing.
+/// Draws `m` pivots (fewer if the rank is lower) and returns them in increasing order.
 fn pivots(kernel: &Arc<dyn Kernel>, rows: &dyn Rows, m: usize, seed: u64, watch: &dyn Watch) -> Result<Vec<usize>> {
     let candidates =
         Random::new(seed, Stream::LandmarkCandidates).sample(rows.n(), CANDIDATES.max(CANDIDATES_PER_PIVOT * m));
@@ -252,13 +254,13 @@ fn pivots(kernel: &Arc<dyn Kernel>, rows: &dyn Rows, m: usize, seed: u64, watch:
     Ok(pivots)
 }
 
-/// The pivots, or as many rows drawn uniformly, whichever captures more on a sample of rows: pivots win on most
-/// tables, a uniform draw where variance is spread evenly and the pivots run after outliers.
+/// Returns the pivots or as many rows drawn uniformly, whichever captures more on a sample of the rows. Pivots win on
+/// most tables; a uniform draw wins where variance is spread evenly and pivots go to outliers.
 fn better(task: &Task, m: usize) -> Result<(Vec<usize>, Skeleton)> {
     let Task { kernel, rows: table, q, center, seed, watch, .. } = *task;
     let n = table.n();
-    // The reference is needed later, unless it is there. Made beside the pivots it costs less: both leave threads idle
-    // at times.
+    // The reference will be needed later. Computing it in parallel with the pivots costs less, because both leave
+    // threads idle at times.
     let wanted = m < n && task.shared.is_none() && task.judged;
     let (pivots, reference) = rayon::join(
         || pivots(kernel, table, m, seed, watch),
@@ -272,7 +274,8 @@ fn better(task: &Task, m: usize) -> Result<(Vec<usize>, Skeleton)> {
         return Ok((pivots, all));
     }
     let uniform = uniform(table, pivots.len(), seed);
-    let sample = Random::new(seed, Stream::LandmarkJudges).sample(n, JUDGES.max(JUDGES_PER_POINT * m));
+    let count = COMPARED_ROWS.max(COMPARED_ROWS_PER_POINT * m);
+    let sample = Random::new(seed, Stream::LandmarkJudges).sample(n, count);
     let sample = Part::of(table, &sample)?;
     let judged = |rows: Vec<usize>| -> Result<(f64, (Vec<usize>, Skeleton))> {
         let skeleton = skeleton(&rows)?;
@@ -283,7 +286,7 @@ fn better(task: &Task, m: usize) -> Result<(Vec<usize>, Skeleton)> {
     Ok(if by_pivots.0 >= (1.0 - TIE) * by_uniform.0 { by_pivots.1 } else { by_uniform.1 })
 }
 
-/// The fewest pivots, in the order they are drawn, whose span holds the fidelity.
+/// Finds the fewest pivots, in the order they are drawn, whose span reaches the fidelity.
 fn smallest(task: &Task, fidelity: f64) -> Result<(Vec<usize>, Expansion)> {
     let reference = task.reference()?;
     let sample = Part::of(task.rows, &reference.rows)?;
@@ -297,7 +300,7 @@ fn smallest(task: &Task, fidelity: f64) -> Result<(Vec<usize>, Expansion)> {
         }
         rank *= 2;
     };
-    // The captured share grows with the prefix: bisection.
+    // The captured share grows with the number of pivots, which allows bisection.
     let low = task.q.min(factor.rank()) - 1;
     let (enough, _) = search::smallest(low, factor.rank(), (), |count| {
         Ok((share(&t, count, task, reference)? >= fidelity).then_some(()))
@@ -308,10 +311,10 @@ fn smallest(task: &Task, fidelity: f64) -> Result<(Vec<usize>, Expansion)> {
         let expansion = task.expansion(&rows, None)?;
         Ok((rows, expansion))
     };
-    search::until_held(task, fidelity, enough, solved, |count| Ok(search::a_few_more(count, factor.rank())))
+    search::until_reached(task, fidelity, enough, solved, |count| Ok(search::a_few_more(count, factor.rank())))
 }
 
-/// Fidelity of the first `m` pivots on the reference rows.
+/// Returns the fidelity of the first `m` pivots on the rows of the reference.
 fn share(t: &Mat<f64>, m: usize, task: &Task, reference: &Reference) -> Result<f64> {
     let lead = t.as_ref().submatrix(0, 0, m, m).to_owned();
     let accuracy = Accuracy { tolerance: 1e-6, ..Accuracy::default() };

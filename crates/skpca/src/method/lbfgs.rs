@@ -1,14 +1,14 @@
-//! The curvature that limited-memory BFGS remembers (Nocedal 1980), for a function that is to be raised.
+//! The curvature memory of limited-memory BFGS (Nocedal 1980), for maximisation.
 //!
-//! A method of our own: the crates that have one want the problem in their own vector types, cannot be interrupted
-//! between evaluations, and do not let variables come and go.
+//! Existing crates require their own vector types, cannot be interrupted between evaluations, and do not let variables
+//! come and go; hence this implementation.
 
 use crate::dense::dot;
 
-/// Steps that are remembered.
+/// Maximum number of steps in memory.
 const STEPS: usize = 10;
 
-/// The last steps: by how much each moved, and by how much the gradient fell.
+/// The last steps: the change of the variables and the decrease of the gradient in each.
 #[derive(Clone, Default)]
 pub(super) struct Memory {
     steps: Vec<(Vec<f64>, Vec<f64>)>,
@@ -23,7 +23,7 @@ impl Memory {
         self.steps.clear();
     }
 
-    /// Keeps a step if it is worth remembering.
+    /// Stores a step if its curvature is positive.
     pub(super) fn remember(&mut self, moved: Vec<f64>, fallen: Vec<f64>) {
         if is_curved(&moved, &fallen) {
             self.steps.push((moved, fallen));
@@ -33,7 +33,7 @@ impl Memory {
         }
     }
 
-    /// The memory for `size` variables, of which nothing is known of the last ones.
+    /// Returns the memory extended to `size` variables, with nothing known about the new ones.
     pub(super) fn extended(&self, size: usize) -> Memory {
         let mut memory = self.clone();
         memory
@@ -43,13 +43,13 @@ impl Memory {
         memory
     }
 
-    /// The memory for the variables that `part` keeps.
+    /// Returns the memory restricted to the variables that `part` keeps.
     pub(super) fn restricted(&self, part: impl Fn(&[f64]) -> Vec<f64>) -> Memory {
         let steps = self.steps.iter().map(|(moved, fallen)| (part(moved), part(fallen)));
         Memory { steps: steps.filter(|(moved, fallen)| is_curved(moved, fallen)).collect() }
     }
 
-    /// The two-loop recursion: H g, H the inverse curvature remembered.
+    /// Computes H g, H the approximate inverse curvature, by the two-loop recursion.
     pub(super) fn direction(&self, g: &[f64]) -> Vec<f64> {
         let mut direction = g.to_vec();
         let mut shares = Vec::with_capacity(self.steps.len());
@@ -70,7 +70,7 @@ impl Memory {
     }
 }
 
-/// Positive curvature, as there is near a maximum.
+/// Returns whether the curvature along the step is that of a function near its maximum.
 fn is_curved(moved: &[f64], fallen: &[f64]) -> bool {
     dot(moved, fallen) > 1e-10 * dot(moved, moved).sqrt() * dot(fallen, fallen).sqrt()
 }
@@ -92,7 +92,7 @@ mod tests {
         let gradient: Vec<f64> = curvature.iter().map(|c| c * 1.0).collect();
         let direction = memory.direction(&gradient);
         assert!(direction.iter().all(|v| (v - 1.0).abs() < 1e-12), "{direction:?}");
-        // Without the third variable, the others are known as before; with a fourth, it moves along its gradient.
+        // Without the third variable the curvature of the others is unchanged; a fourth moves along its gradient.
         let fewer = memory.restricted(|v| v[..2].to_vec()).direction(&gradient[..2]);
         assert!(fewer.iter().all(|v| (v - 1.0).abs() < 1e-12), "{fewer:?}");
         let more = memory.extended(4).direction(&[1.0, 4.0, 0.25, 2.0]);
@@ -100,15 +100,15 @@ mod tests {
     }
 
     #[test]
-    fn the_remembered_curvature_is_met() {
+    fn the_secant_condition_holds() {
         let (last, fell) = ([0.0, 1.0, -1.0], [-0.5, 2.0, -1.5]);
         let mut memory = Memory::default();
         memory.remember(vec![1.0, 0.0, 2.0], vec![2.0, 0.5, 3.0]);
         memory.remember(last.to_vec(), fell.to_vec());
-        // The secant condition: what the last step changed the gradient by is taken back to that step.
+        // The secant condition: H maps the last change of the gradient to the last step.
         let step = memory.direction(&fell);
         assert!(step.iter().zip(&last).all(|(a, b)| (a - b).abs() < 1e-12), "{step:?}");
-        // Without memory it is the gradient, with one pair H = γI across it.
+        // Without memory, H g is the gradient; with one pair, H = γI orthogonally to it.
         assert_eq!(Memory::default().direction(&[3.0, 1.0]), [3.0, 1.0]);
         let mut one = Memory::default();
         one.remember(vec![2.0, 0.0], vec![4.0, 0.0]);
@@ -116,7 +116,7 @@ mod tests {
     }
 
     #[test]
-    fn steps_that_fall_into_a_valley_are_forgotten() {
+    fn steps_of_negative_curvature_are_not_stored() {
         let mut memory = Memory::default();
         memory.remember(vec![1.0, 0.0], vec![-1.0, 0.0]);
         assert!(memory.is_empty());

@@ -1,23 +1,24 @@
-//! Tipping's sparse kernel PCA (2001): a Gaussian in feature space whose covariance is noise and a few weighted points.
+//! Tipping's sparse kernel PCA (2001): a Gaussian in feature space whose covariance is noise plus a few weighted
+//! points.
 //!
 //! ```text
-//! C = σ²I + Σ w_i φ(x_i)φ(x_i)ᵀ     w of maximum likelihood, most of them zero                       (weights.rs)
+//! C = σ²I + Σ w_i φ(x_i)φ(x_i)ᵀ     w by maximum likelihood, most of them zero                       (weights.rs)
 //! P = √W Ũ Λ̃^−½,  √W K √W = Ũ Λ̃ Ũᵀ   principal axes of C over the points with a weight: features Pᵀk_z(x),
 //!                                     reconstruction error k(x,x) − ‖Pᵀk_z(x)‖², the novelty score
 //! ```
 //!
-//! σ² decides how many points are kept: above `max_i (K²)_ii / (n k_ii)` none, and more as it falls, though not always:
-//! a target is met by a search. Features are not centred by default, as in the paper; where they are, the mean is
-//! subtracted from the data and not from the points, so that the model stays sparse.
+//! σ² determines how many points are kept: none above `max_i (K²)_ii / (n k_ii)`, and usually, though not always, more
+//! as it falls, so that a target is met by a search. Features are not centred by default, as in the paper; if they are,
+//! the mean is subtracted from the data and not from the points, so that the model stays sparse.
 //!
-//! Feature space may have any number of dimensions, each of which would add `−½ log 2πσ²` to the log-likelihood of a
-//! row: D is taken as the rank of the kernel matrix, so that different σ² can be compared on the same data.
+//! Feature space may have any number of dimensions, and each would add `−½ log 2πσ²` to the log-likelihood of a row.
+//! The number D is taken to be the rank of the kernel matrix, so that different σ² can be compared on the same data.
 
 use faer::Mat;
 
 use super::active::root;
 use super::parameters::{BY_TARGET, RANK, REFIT};
-use super::search::{Found, search, until_held};
+use super::search::{Found, search, until_reached};
 use super::shared::Principal;
 use super::weights::{self, NEAREST, Over, WeightState};
 use super::{Capabilities, Entry, Method, Size, Solution, Support, Target, Task, usual_rank};
@@ -31,23 +32,24 @@ use crate::report::Report;
 use crate::spec::Spec;
 use crate::spectrum::Expansion;
 
-/// Largest violation of the conditions of a maximum.
+/// Default tolerance: the largest violation of the conditions of a maximum.
 const TOLERANCE: f64 = 1e-6;
-/// Two σ² with a number of points between them are near enough when they differ by this share; with a fidelity, by
-/// this.
+/// Relative width of the bracket of σ² at which the search for a number of points ends.
 const TIGHT: f64 = 1e-6;
+/// The same for a fidelity.
 const TIGHT_FIDELITY: f64 = 1e-3;
-/// This share of the largest noise selects next to nothing.
+/// Share of the largest useful noise at which the first search starts; it selects hardly any points.
 const LARGE: f64 = 0.5;
-/// A path to a fidelity ends at this many points: a model of more is not sparse.
-const MOST: usize = 1000;
-/// From a σ² that just misses a fidelity to the next, so many times.
+/// Number of points at which a search for a fidelity ends: a larger model is not sparse.
+const MAX_POINTS: usize = 1000;
+/// Factor from a σ² that just misses a fidelity over all rows to the next one.
 const NUDGE: f64 = 0.95;
+/// Maximum number of such steps.
 const NUDGES: usize = 20;
 
 pub(super) const ENTRY: Entry = Entry {
     name: "likelihood",
-    summary: "maximum likelihood of a Gaussian whose covariance is noise and few weighted points, uncentred unless asked",
+    summary: "maximum likelihood of a Gaussian with covariance noise plus few weighted points; uncentred by default",
     source: "Tipping 2001",
     parameters: &[NOISE, FRACTION, REFIT, STOP, RANK],
     capabilities: Capabilities { uncentred: true, density: true, ..Capabilities::NONE },
@@ -81,7 +83,7 @@ const FRACTION: Parameter = Parameter::optional(
 .fixing_size();
 
 const STOP: Parameter =
-    Parameter::number("tolerance", Range::Above(0.0), TOLERANCE, "when to stop: the largest |ρ − 1|").as_sklearn("tol");
+    Parameter::number("tolerance", Range::Above(0.0), TOLERANCE, "largest |ρ − 1| at which to stop").as_sklearn("tol");
 
 #[derive(Clone, Copy, Debug, PartialEq)]
 enum Noise {
@@ -114,7 +116,7 @@ impl Method for Likelihood {
 
     fn memory(&self, size: &Size) -> usize {
         let rank = usual_rank(self.rank, size.n, size.support.map(Target::Support)).min(size.dimension);
-        // Covariances of few dimensions are sums of no more than so many outer products.
+        // In few dimensions a covariance is a sum of at most this many outer products.
         let most = size.dimension.saturating_mul(size.dimension.saturating_add(1)) / 2;
         let active = if rank == size.dimension { most } else { 2 * size.points(10 * size.q) }.min(size.n);
         let near = if size.n > 2 * NEAREST { 2 * NEAREST } else { 0 };
@@ -122,13 +124,13 @@ impl Method for Likelihood {
     }
 }
 
-/// Values of σ² tried on one factor, each starting from what another found.
+/// A path of values of σ² on one factor, each with a warm start.
 struct NoisePath<'a> {
     method: &'a Likelihood,
     task: &'a Task<'a>,
     factor: &'a Factor,
     t: Mat<f64>,
-    /// What exact kernel PCA captures, as the factor sees it.
+    /// Variance that exact kernel PCA captures, on the factor.
     captured: f64,
     problem: weights::WeightProblem<'a>,
 }
@@ -153,10 +155,10 @@ impl NoisePath<'_> {
         self.solution(noise, state)
     }
 
-    /// The largest support of at most `m` points that was found.
+    /// Finds the largest support of at most `m` points.
     fn with_support(&self, m: usize, most: f64) -> Result<Solution> {
         if self.problem.large() {
-            // Looked for among some of the points, and then checked among all.
+            // Search on the wide candidate set first, then check the result on all points.
             let found = self.counted(Over::Wide, m, LARGE * most)?;
             if let Some((noise, state)) = found.sparse.filter(|(_, state)| state.rows.len() == m) {
                 let state = self.problem.maximise(noise, Some(&state))?;
@@ -173,31 +175,31 @@ impl NoisePath<'_> {
         }
     }
 
-    /// Values of σ² on both sides of `m` points.
+    /// Brackets the value of σ² that selects `m` points.
     fn counted(&self, over: Over, m: usize, most: f64) -> Result<Found<WeightState>> {
         let mut before = WeightState::default();
         let solve = |noise: f64, warm: Option<&WeightState>| {
             let mut start = warm.cloned().unwrap_or_default();
-            start.see(&before);
+            start.share_wide(&before);
             let state = self.problem.maximise_over(over, noise, Some(&start))?;
-            before.see(&state);
+            before.share_wide(&state);
             let count = state.rows.len() as f64;
             Ok(Some((state, count)))
         };
         search(most, m as f64 + 0.5, TIGHT, solve, |count| count == m as f64)
     }
 
-    /// The smallest support that holds the fidelity, on the factor first, then on the data.
+    /// Finds the smallest support that reaches the fidelity, on the factor first, then on the data.
     fn with_fidelity(&self, fidelity: f64, most: f64) -> Result<Solution> {
         let solve = |noise: f64, warm: Option<&WeightState>| {
             let state = self.problem.maximise(noise, warm)?;
-            let share = if state.rows.len() > MOST { f64::INFINITY } else { self.share(&state)? };
+            let share = if state.rows.len() > MAX_POINTS { f64::INFINITY } else { self.share(&state)? };
             Ok(Some((state, share)))
         };
         let found = search(most, fidelity, TIGHT_FIDELITY, solve, |share| share == f64::INFINITY)?;
         let first = match (found.dense, found.sparse) {
-            (Some(dense), _) if dense.1.rows.len() <= MOST => dense,
-            // The densest there is: a note tells how far it falls short.
+            (Some(dense), _) if dense.1.rows.len() <= MAX_POINTS => dense,
+            // The largest support found misses the fidelity; a note will say by how much.
             (_, Some(sparse)) => return self.solution(sparse.0, sparse.1),
             (Some(dense), None) => dense,
             (None, None) => unreachable!("a search tries at least one value"),
@@ -208,10 +210,10 @@ impl NoisePath<'_> {
             nudges.next().map(nudged).transpose()
         };
         let solved = |(noise, state): &(f64, WeightState)| self.solution(*noise, state.clone());
-        until_held(self.task, fidelity, first, solved, next)
+        until_reached(self.task, fidelity, first, solved, next)
     }
 
-    /// Fidelity as the factor sees it.
+    /// Returns the fidelity on the factor.
     fn share(&self, state: &WeightState) -> Result<f64> {
         if state.rows.is_empty() {
             return Ok(0.0);
@@ -225,7 +227,7 @@ impl NoisePath<'_> {
         Ok(gram(self.task.kernel, &self.task.rows.gather(&state.rows)?))
     }
 
-    /// The leading principal axes of C, P, unless the best components are wanted.
+    /// Returns P, the leading principal axes of C, unless components are refitted.
     fn own(&self, k: &Mat<f64>, state: &WeightState) -> Result<Option<Mat<f64>>> {
         if self.method.refit {
             return Ok(None);
@@ -260,9 +262,9 @@ impl NoisePath<'_> {
     }
 }
 
-/// The weights are those of the factor, the kernel values exact: with a factor of low rank the two differ a little.
+/// Computes the density: `C⁻¹ = (I − Σ_j φ_j φ_jᵀ)/σ²`, with φ_j expanded over the kept points, and `log|C/σ²|`.
 ///
-/// `C⁻¹ = (I − Σ_j φ_j φ_jᵀ)/σ²` with φ_j expanded over the points that were kept, and `log|C/σ²|`.
+/// The weights are those of the factor while kernel values are exact: with a factor of low rank they differ a little.
 fn density(k: &Mat<f64>, state: &WeightState, noise: f64, dimension: usize, expansion: &Expansion) -> Result<Density> {
     let failed = || Error::Numerical { why: "the covariance of the model is not positive definite".into() };
     let m = state.rows.len();

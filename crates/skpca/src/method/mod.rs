@@ -1,8 +1,8 @@
 //! Methods: one file each, and a registry that is a plain list.
 //!
 //! A method sees the kernel and the points, and nothing else; it returns a support, components over it and a
-//! report. To add one: one file, one line in [`METHODS`]; command line, bindings, file format and the law tests
-//! then know it.
+//! report. To add one, write one file and add one line to [`METHODS`]: the command line, the bindings, the file
+//! format and the law tests pick it up from there.
 
 mod active;
 mod akfa;
@@ -61,22 +61,23 @@ pub(crate) use solution::{DEPENDENT, Solution, Support};
 use task::{LEAST_RANK, usual_rank};
 pub(crate) use task::{NO_VARIANCE, Task};
 
-/// Components by default.
+/// Default number of components.
 pub const COMPONENTS: usize = 10;
-/// Fidelity by default.
+/// Default fidelity.
 pub const FIDELITY: f64 = 0.95;
 
-/// A way to choose components over few points.
+/// A way to choose a few points and components over them.
 pub(crate) trait Method: Debug + Send + Sync {
-    /// Chooses points, and components over them.
+    /// Chooses points and components over them.
     fn fit(&self, task: &Task) -> Result<Solution>;
 
-    /// Numbers of points, up to `most`, and the fidelity of each along the method's path, if it has one.
+    /// Returns the numbers of points along the method's path, up to `most`, each with its fidelity; `None` if the
+    /// method has no path.
     fn fidelities(&self, _task: &Task, _most: usize) -> Result<Option<Vec<(usize, f64)>>> {
         Ok(None)
     }
 
-    /// Moves the points of a model a few steps towards where they capture more of the variance of these rows, scaled.
+    /// Moves the points of a model a few steps towards where they capture more of the variance of these scaled rows.
     /// Returns `None` if the method keeps points where they are.
     fn moved(
         &self,
@@ -87,16 +88,16 @@ pub(crate) trait Method: Debug + Send + Sync {
         Ok(None)
     }
 
-    /// Bytes that a fit needs beside the data, for the target given.
+    /// Returns the number of bytes that a fit of this size needs besides the data.
     fn memory(&self, size: &Size) -> usize;
 
-    /// Whether a fit holds all rows in memory, scaled, beside the caller's.
+    /// Returns whether a fit keeps a scaled copy of all rows in memory besides the caller's.
     fn holds_rows(&self, _size: &Size) -> bool {
         true
     }
 }
 
-/// What the points of a model that learns on are to capture.
+/// What the points of an online model should capture.
 pub(crate) struct Following<'a> {
     pub kernel: &'a Arc<dyn Kernel>,
     /// Number of components.
@@ -105,86 +106,88 @@ pub(crate) struct Following<'a> {
     pub watch: &'a dyn Watch,
 }
 
-/// The size of a fit to come.
+/// The size of a planned fit.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Size {
     pub n: usize,
     pub d: usize,
     pub q: usize,
     pub support: Option<usize>,
-    /// The kernel's, or more.
+    /// Dimension of the kernel's feature space, or an upper bound of it.
     pub dimension: usize,
     /// Whether the kernel is linear.
     pub linear: bool,
 }
 
 impl Size {
-    /// Numbers that the reference for the fidelity takes.
+    /// Returns how many numbers the reference for the fidelity occupies.
     fn reference(&self) -> usize {
         Reference::memory(self.n, self.d, self.q, self.dimension, self.linear)
     }
 
-    /// The same with its components, which no sum over all rows gives.
+    /// The same for a reference with components, which sums over all rows do not give: at most `REFERENCE_ROWS` rows.
     fn leading(&self) -> usize {
         Reference::memory(self.n.min(REFERENCE_ROWS), self.d, self.q, self.dimension, self.linear)
     }
 
-    /// Bytes of a method with a factor, which are `own` numbers, and the reference: for a fidelity both are there at
-    /// the same time. In few dimensions the factor knows what exact kernel PCA captures.
+    /// Returns the bytes of a method whose factor and work space are `own` numbers, and of the reference; both are in
+    /// memory at the same time if the target is a fidelity. In few dimensions no reference is needed, because the
+    /// factor is exact.
     fn beside_factor(&self, own: usize) -> usize {
         let reference = if self.dimension <= LEAST_RANK { 0 } else { self.reference() };
         8 * if self.support.is_some() { own.max(reference) } else { own + reference }
     }
 
-    /// Whether the reference for the fidelity is made of all rows.
+    /// Returns whether the reference for the fidelity is computed from all rows.
     pub(crate) fn reference_holds_rows(&self) -> bool {
         !self.linear && Reference::is_exact(self.n, self.dimension)
     }
 
-    /// The points that may be kept, where a target says so: no more than feature space has dimensions.
+    /// Returns the number of points of the target, or `otherwise`, but no more than there are rows or dimensions of
+    /// feature space.
     fn points(&self, otherwise: usize) -> usize {
         self.support.unwrap_or(otherwise).min(self.n).min(self.dimension)
     }
 }
 
-/// A line of the registry.
+/// An entry of the registry.
 pub struct Entry {
-    /// The name users give.
+    /// The method's name in specs.
     pub name: &'static str,
-    /// What it does, in a line.
+    /// What it does, in one line.
     pub summary: &'static str,
-    /// Where it was published.
+    /// The paper it was published in.
     pub source: &'static str,
     /// Its parameters.
     pub parameters: &'static [Parameter],
-    /// What sets it apart from the others.
+    /// What distinguishes it from other methods.
     pub capabilities: Capabilities,
     build: fn(&mut Fields) -> Result<Box<dyn Method>>,
 }
 
-/// What a method does that others do not.
+/// The properties in which methods differ.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Capabilities {
-    /// It keeps every row, and takes no target.
+    /// It keeps every row and takes no target.
     pub keeps_all_rows: bool,
-    /// Its points are no rows of the data.
+    /// Its support points are synthetic: they are not rows of the data.
     pub synthetic_points: bool,
-    /// It needs the classes of the rows, and its components separate them.
+    /// It needs class labels, and its components separate the classes.
     pub labelled: bool,
-    /// It leaves features uncentred by default.
+    /// It does not centre features by default.
     pub uncentred: bool,
     /// It has solutions along a path of penalties ([`crate::Fit::path`]).
     pub path: bool,
-    /// Its models know the likelihood of new rows.
+    /// Its models give the likelihood of new rows.
     pub density: bool,
-    /// It looks at columns, so that only the linear kernel will do.
+    /// It selects columns and works with the linear kernel only.
     pub linear: bool,
-    /// Rows may count differently, as if they were repeated.
+    /// It accepts sample weights; a weight counts a row as often as that many copies of it.
     pub weights: bool,
 }
 
 impl Capabilities {
-    /// A method that chooses rows, like most.
+    /// A method that selects rows, as most do, and has none of these properties.
     pub(crate) const NONE: Capabilities = Capabilities {
         keeps_all_rows: false,
         synthetic_points: false,
@@ -198,33 +201,33 @@ impl Capabilities {
 }
 
 impl Entry {
-    /// What it does and which parameters it has, for help texts.
+    /// Describes the method and its parameters, for help texts.
     pub fn about(&self) -> String {
         parameter::about(self.summary, Some(self.source), self.parameters)
     }
 
-    /// Whether it has components of its own, which `refit=false` keeps.
+    /// Returns whether the method computes components of its own, which `refit=false` keeps.
     pub fn own_components(&self) -> bool {
         self.parameters.contains(&parameters::REFIT)
     }
 
-    /// The kernel that it takes by default.
+    /// Returns the method's default kernel.
     pub fn kernel(&self) -> Spec {
         Spec::new(if self.capabilities.linear { "linear" } else { "rbf" })
     }
 
-    /// Whether it works with a kernel.
+    /// Returns whether the method works with this kernel.
     pub fn takes(&self, kernel: &Spec) -> bool {
         kernel.name == "linear" || !self.capabilities.linear
     }
 
-    /// Whether a spec of it says itself how many points are kept, so that no target can be asked for.
+    /// Returns whether `spec` fixes the number of points itself, so that no target can be given.
     pub fn fixes_size(&self, spec: &Spec) -> bool {
         let fixed = |parameter: &Parameter| parameter.fixes_size && spec.fields.contains_key(parameter.name);
         self.capabilities.keeps_all_rows || self.parameters.iter().any(fixed)
     }
 
-    /// All of it, for other languages.
+    /// Returns the whole entry as JSON, for the bindings.
     pub fn to_json(&self) -> Value {
         let Capabilities { keeps_all_rows, synthetic_points, labelled, uncentred, path, density, linear, weights } =
             self.capabilities;
@@ -246,7 +249,7 @@ impl Entry {
     }
 }
 
-/// Every method there is.
+/// All methods.
 pub const METHODS: &[Entry] = &[
     exact::ENTRY,
     landmarks::ENTRY,
@@ -267,7 +270,7 @@ pub const METHODS: &[Entry] = &[
     discriminant::ENTRY,
 ];
 
-/// The line of the registry that `spec` names.
+/// Returns the registry entry that `spec` names.
 pub fn entry(spec: &Spec) -> Result<&'static Entry> {
     METHODS.iter().find(|entry| entry.name == spec.name).ok_or_else(|| Error::Unknown {
         what: "method",
@@ -291,7 +294,7 @@ pub(crate) fn build(spec: &Spec) -> Result<Box<dyn Method>> {
 mod tests {
     use super::*;
 
-    /// The names that an entry reads from a spec.
+    /// Returns the names of the fields that an entry reads from a spec.
     fn read(entry: &Entry, spec: &Spec) -> Vec<&'static str> {
         let mut fields = Fields::new(spec, entry.parameters);
         (entry.build)(&mut fields).unwrap_or_else(|error| panic!("{spec}: {error}"));
@@ -314,7 +317,7 @@ mod tests {
     }
 
     #[test]
-    fn declared_values_are_accepted_and_others_refused() {
+    fn declared_values_are_accepted_and_others_rejected() {
         for entry in METHODS {
             for parameter in entry.parameters {
                 let with = |value| build(&Spec::new(entry.name).with(parameter.name, value));

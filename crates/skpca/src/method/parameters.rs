@@ -1,9 +1,9 @@
-//! Parameters that several methods have.
+//! Parameters shared by several methods.
 
 use crate::parameter::{Domain, Parameter};
 
-/// What a parameter that fixes the size is without a value.
-pub(super) const BY_TARGET: &str = "found for the size or fidelity asked for";
+/// Default of a parameter that fixes the size.
+pub(super) const BY_TARGET: &str = "found for the requested size or fidelity";
 
 pub(super) const REFIT: Parameter = Parameter::boolean(
     "refit",
@@ -16,7 +16,7 @@ pub(super) const RANK: Parameter = Parameter::optional(
     "rank",
     Domain::from(0),
     "all up to 1000 rows, then 500 or fewer",
-    "columns of the factor that stands for the kernel matrix",
+    "columns of the factor that approximates the kernel matrix",
 );
 
 pub(super) const SEQUENTIAL: Parameter = Parameter::boolean("sequential", false, "one component after the other");

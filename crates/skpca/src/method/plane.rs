@@ -1,13 +1,13 @@
-//! Where points move when there are many columns: in a plane along the leading principal axes of the rows.
+//! With many columns, points move in the affine subspace of the leading principal axes of the rows: the plane.
 //!
 //! ```text
 //! x = c + A x′ + h,  Aᵀh = 0      k(x, c + A z′) = exp(−γ ‖h‖²) exp(−γ ‖x′ − z′‖²)
 //! ```
 //!
-//! Under a Gaussian kernel the values are those of the rows themselves: the plane limits where points may be, not what
-//! is known of the rows. Points that capture much are near to means of many rows, and those are near to it. The axes
-//! are found by a random sketch with one power iteration (Halko, Martinsson & Tropp 2011): any plane near the principal
-//! one will do.
+//! Under a Gaussian kernel, kernel values between rows and points in the plane are exact: the plane restricts where
+//! points may be, not what is known about the rows. Points that capture much are close to means of many rows, which are
+//! close to the plane. The axes are found by a random sketch with one power iteration (Halko, Martinsson & Tropp 2011),
+//! because an approximation of the principal plane is sufficient.
 
 use faer::{Mat, MatRef};
 
@@ -16,9 +16,9 @@ use crate::eigen::orthonormal;
 use crate::points::Points;
 use crate::random::{Random, Stream};
 
-/// From this many columns on …
+/// Number of columns from which points move in a plane.
 const WIDE: usize = 512;
-/// … points move along so many axes.
+/// Dimension of the plane.
 const AXES: usize = 256;
 
 pub(super) struct Plane {
@@ -28,7 +28,7 @@ pub(super) struct Plane {
 }
 
 impl Plane {
-    /// The plane of these rows, where there are enough columns for it to matter.
+    /// Computes the plane of these rows; `None` if there are too few columns for it to pay off.
     pub(super) fn new(x: &Points, seed: u64) -> Option<Plane> {
         if x.d() < WIDE {
             return None;
@@ -43,7 +43,7 @@ impl Plane {
         (axes.ncols() > 0).then_some(Plane { centre, axes })
     }
 
-    /// Coordinates in the plane, and squared distances from it.
+    /// Returns coordinates in the plane, and squared distances from it.
     pub(super) fn inside(&self, x: &Points) -> (Points<'static>, Vec<f64>) {
         let rows = centred(x, &self.centre);
         let inside = dense::product(rows.as_ref(), self.axes.as_ref());
@@ -53,7 +53,7 @@ impl Plane {
         (Points::new(self.axes.ncols(), values).expect("products of finite values of one scale"), heights)
     }
 
-    /// The points with these coordinates.
+    /// Returns the points with these coordinates.
     pub(super) fn outside(&self, z: &Points) -> Points<'static> {
         let along = MatRef::from_row_major_slice(z.values(), z.n(), z.d());
         let rows = dense::product(along, self.axes.transpose());
@@ -72,7 +72,7 @@ mod tests {
     use super::*;
     use crate::toys;
 
-    /// Rows of rank 6 beside a little noise, in 600 columns of which the second is constant.
+    /// Rows of rank 6 plus a little noise, in 600 columns of which the second is constant.
     fn wide() -> Points<'static> {
         let (low, map, noise) = (toys::normal(90, 6, 0), toys::normal(6, 600, 1), toys::normal(90, 600, 2));
         let value = |i: usize, k: usize| match k {
@@ -96,7 +96,7 @@ mod tests {
                 let (far, near) = (squared(x.row(i), lifted.row(j)), squared(inside.row(i), z.row(j)) + height);
                 assert!((far - near).abs() < 1e-9 * far.max(1.0), "{i} {j}: {far} {near}");
             }
-            assert!(*height < 1e-2, "the noise is all that is left: {height}");
+            assert!(*height < 1e-2, "only the noise is left: {height}");
         }
         assert!(lifted.rows().all(|row| row[1] == 0.1), "a constant column keeps its value");
     }

@@ -6,14 +6,14 @@ use super::space::Vectors;
 use crate::dense;
 use crate::error::Result;
 
-/// Products this near to the identity need one correction only.
+/// Distance of PᵀP from the identity below which one correction suffices.
 const NEARLY: f64 = 1e-7;
-/// Columns that are made orthogonal to those before them at a time.
+/// Number of columns that are orthogonalised against the previous ones at a time.
 const BLOCK: usize = 32;
 
-/// The orthonormal P that maximises `Σ ⟨p_k, b_k⟩` among those orthogonal to `before`, and the maximum, the nuclear
-/// norm of b there. Directions that b leaves open stay as near to `old` as they can, or are the first of `directions`
-/// with room.
+/// Returns the orthonormal P that maximises `Σ ⟨p_k, b_k⟩` among those orthogonal to `before`, and the maximum, which
+/// is the nuclear norm of b there. Directions that b does not determine stay as close to `old` as possible, or are the
+/// first of `directions` that are independent.
 pub(super) fn polar(
     b: &Vectors,
     old: &Vectors,
@@ -26,7 +26,7 @@ pub(super) fn polar(
     let nuclear = squares[..count].iter().map(|s| s.sqrt()).sum();
     let scaled = Mat::from_fn(e.nrows(), count, |i, j| e[(i, j)] / squares[j].sqrt());
     if count == e.ncols() {
-        // Orthonormal but for rounding, whose first order `(3I − PᵀP)/2` takes away.
+        // P is orthonormal up to rounding; multiplying by `(3I − PᵀP)/2` removes the first order of the error.
         let near = b.times(dense::product(scaled.as_ref(), e.transpose()).as_ref());
         let products = near.products(&near);
         let off = |i: usize, j: usize| products[(i, j)] - if i == j { 1.0 } else { 0.0 };
@@ -40,8 +40,8 @@ pub(super) fn polar(
     Ok((all.times(e.transpose()), nuclear))
 }
 
-/// Gram–Schmidt, twice, orthogonal to `before` as well; a column that adds nothing is replaced by one of `directions`.
-/// Blocks of columns are made orthogonal to all before them at once: matrix products, where single columns are copies.
+/// Orthonormalises `columns` against `before` and each other by Gram–Schmidt, twice; a dependent column is replaced by
+/// one of `directions`. Blocks of columns are orthogonalised against all previous ones at once, by matrix products.
 fn orthonormal(columns: &Vectors, before: &Vectors, directions: &dyn Fn(usize) -> Option<Vectors>) -> Vectors {
     let (first, q) = (before.count(), columns.count());
     let mut out = before.clone();
@@ -56,7 +56,7 @@ fn orthonormal(columns: &Vectors, before: &Vectors, directions: &dyn Fn(usize) -
                 candidate = without(without(candidate, &block), &block);
                 let mut remains = candidate.norm();
                 if remains < 0.1 * norm {
-                    // Rounding of what was taken away is no longer small beside what is left.
+                    // The rounding error of what was subtracted is not small compared with what is left.
                     candidate = without(without(candidate, &out), &block);
                     remains = candidate.norm();
                 }
@@ -64,7 +64,7 @@ fn orthonormal(columns: &Vectors, before: &Vectors, directions: &dyn Fn(usize) -
                     break candidate.times(Mat::from_fn(1, 1, |_, _| 1.0 / remains).as_ref());
                 }
                 let Some(other) = others.next() else {
-                    // No room for another direction, which would take more columns than rows.
+                    // No direction is left, which means that there are more columns than dimensions.
                     break candidate.times(Mat::zeros(1, 1).as_ref());
                 };
                 norm = other.norm();
@@ -77,7 +77,7 @@ fn orthonormal(columns: &Vectors, before: &Vectors, directions: &dyn Fn(usize) -
     out.columns(first..first + q)
 }
 
-/// What is left of b beside the vectors `before`.
+/// Projects b onto the orthogonal complement of the vectors `before`.
 fn without(b: Vectors, before: &Vectors) -> Vectors {
     match before.count() {
         0 => b,

@@ -5,10 +5,10 @@
 //! max_i  e_iᵀK² e_i / e_iᵀK e_i,   K ← K − K e_i e_iᵀK / k_ii         over a few rows drawn anew each time
 //! ```
 //!
-//! The best of 59 rows is among the best 5 % of all with a probability of 95 %. On centred features K² is taken against
-//! centred rows, and the rows chosen stay uncentred, as everywhere here. What it does well: much of `akfa` where
-//! looking at all rows would be most of the work; here the factor costs more than the looks, and `akfa` captures a
-//! little more.
+//! The best of 59 rows is among the best 5 % of all with a probability of 95 %. With centred features K² is replaced by
+//! products with centred rows; the chosen rows stay uncentred, as everywhere here. The method comes close to `akfa` and
+//! avoids scoring all rows; in this implementation the factor costs more than the scores, and `akfa` captures a little
+//! more.
 
 use super::deflation::{Deflation, Score};
 use super::parameters::RANK;
@@ -17,7 +17,7 @@ use crate::parameter::Parameter;
 
 pub(super) const ENTRY: Entry = Entry {
     name: "pursuit",
-    summary: "matching pursuit: the best of a few rows drawn at random, each taken out of the rest",
+    summary: "matching pursuit: the best of a few randomly drawn rows, then deflation",
     source: "Smola & Schölkopf 2000; Hussain & Shawe-Taylor 2009",
     parameters: &[CANDIDATES, RANK],
     capabilities: Capabilities::NONE,
@@ -33,4 +33,4 @@ pub(super) const ENTRY: Entry = Entry {
     },
 };
 
-const CANDIDATES: Parameter = Parameter::count("candidates", 0, 59, "rows that are drawn for each choice; 0 for all");
+const CANDIDATES: Parameter = Parameter::count("candidates", 0, 59, "rows drawn for each selection; 0 for all rows");

@@ -1,8 +1,8 @@
-//! Where P can move while the working set stays as it is.
+//! The subspace in which P moves while the working set is fixed.
 //!
-//! A P-step gives `P = T V M` with `V = Σ_i a_i φ_i`: whatever the alternation does, P stays in the span of its start
-//! and of the images `T φ_i` of the working set. There a vector is w + q numbers, and a round costs squares of w:
-//! nothing in it knows how many rows the data have, or columns the factor.
+//! A P-step gives `P = T V M` with `V = Σ_i a_i φ_i`, so that P stays in the span of its start and of the images
+//! `T φ_i` of the working set. There a vector is w + q numbers and a round costs O(w²), independently of the number of
+//! rows and of the columns of the factor.
 //!
 //! ```text
 //! v = Σ_j b_j g_j,   g = (T φ_1, …, T φ_w, p_1, …, p_q),   y_j = ⟨g_j, v⟩,  z_j = ⟨g_j, T v⟩
@@ -14,18 +14,18 @@ use faer::{Mat, MatRef};
 use super::space::{Atoms, Space, Vectors};
 use crate::dense;
 
-/// What T makes of the working set.
+/// The images of the working set under T.
 pub(super) struct Images {
-    /// `T φ_i` …
+    /// `T φ_i`
     vectors: Vectors,
-    /// … their inner products …
+    /// `⟨T φ_i, T φ_j⟩`
     gram: Mat<f64>,
-    /// … and `⟨T φ_i, T T φ_j⟩`.
+    /// `⟨T φ_i, T T φ_j⟩`
     scattered: Mat<f64>,
 }
 
 impl Images {
-    /// Of all atoms, the first of which may be known.
+    /// Computes the images of all atoms; those of the first atoms may be `known`.
     pub(super) fn of(space: &dyn Space, atoms: &Atoms, known: Option<Images>) -> Images {
         let all = atoms.rows.len();
         let from = |first: usize| {
@@ -61,25 +61,26 @@ impl Images {
     }
 }
 
-/// The span of the images and of the P to start from.
+/// The span of the images and of the initial P.
 pub(super) struct Reach<'a> {
-    /// The first of the g …
+    /// The first w of the g.
     images: &'a Images,
-    /// … and the others, the P to start from.
+    /// The last q of the g: the initial P.
     start: Vectors,
-    /// `⟨g_i, g_j⟩` …
+    /// `⟨g_i, g_j⟩` for pairs that involve P.
     gram: Border,
-    /// … and `⟨g_i, T g_j⟩`, where one of the two is of the P.
+    /// `⟨g_i, T g_j⟩` for pairs that involve P.
     scattered: Border,
 }
 
-/// Products with the P to start from, which border those of the images: the matrix itself would be as large as theirs.
+/// The border that products with the initial P add to a matrix of products of images, stored apart so that the large
+/// matrix need not be copied.
 struct Border {
-    /// Of images with P, w × q, …
+    /// Products of images with P, w × q.
     side: Mat<f64>,
-    /// … the same transposed …
+    /// The same, transposed.
     below: Mat<f64>,
-    /// … and of P with P.
+    /// Products of P with P.
     corner: Mat<f64>,
 }
 
@@ -88,7 +89,7 @@ impl Border {
         Border { below: side.transpose().to_owned(), side, corner }
     }
 
-    /// Column `j` of the bordered matrix, in two parts.
+    /// Returns column `j` of the bordered matrix, in two parts.
     fn column<'a>(&'a self, inner: &'a Mat<f64>, j: usize) -> (&'a [f64], &'a [f64]) {
         match j.checked_sub(inner.ncols()) {
             None => (inner.col_as_slice(j), self.below.col_as_slice(j)),
@@ -109,17 +110,17 @@ impl<'a> Reach<'a> {
         }
     }
 
-    /// Rows in the working set.
+    /// Returns the size of the working set.
     fn w(&self) -> usize {
         self.images.vectors.count()
     }
 
-    /// How many of the g there are.
+    /// Returns the number of the g, w + q.
     pub(super) fn count(&self) -> usize {
         self.w() + self.start.count()
     }
 
-    /// Most of b is zero.
+    /// Returns the vectors with coordinates `b`, most of which are zero.
     fn vectors(&self, b: Mat<f64>) -> Vectors {
         let (w, count) = (self.w(), self.count());
         let add = |sums: &mut [f64], b: f64, (first, second): (&[f64], &[f64])| {
@@ -138,13 +139,13 @@ impl<'a> Reach<'a> {
         Vectors::paired(b, y)
     }
 
-    /// One of the g, if there are as many.
+    /// Returns `g_j`, or `None` if there are fewer.
     pub(super) fn direction(&self, j: usize) -> Option<Vectors> {
         let count = self.count();
         (j < count).then(|| self.vectors(Mat::from_fn(count, 1, |i, _| if i == j { 1.0 } else { 0.0 })))
     }
 
-    /// The P to start from.
+    /// Returns the initial P.
     pub(super) fn start(&self) -> Vectors {
         let (count, w) = (self.count(), self.w());
         self.vectors(Mat::from_fn(count, count - w, |i, k| if i == w + k { 1.0 } else { 0.0 }))
@@ -165,7 +166,7 @@ impl<'a> Reach<'a> {
         (y.subrows(0, self.w()).to_owned(), squares)
     }
 
-    /// As vectors of the space itself.
+    /// Converts to vectors of the space itself.
     pub(super) fn outside(&self, v: &Vectors) -> Vectors {
         let (images, start) = v.pair().0.split_at_row(self.w());
         self.images.vectors.times(images).plus(1.0, &self.start.times(start))
@@ -181,9 +182,9 @@ mod tests {
     use crate::method::space::{FactorSpace, KernelSpace};
     use crate::toys;
 
-    /// What the reach says of its vectors is what the space says of them outside.
+    /// Inner products within the reach equal those of the same vectors in the space.
     #[test]
-    fn it_is_a_part_of_the_space() {
+    fn inner_products_equal_those_of_the_space() {
         let points = toys::clusters(0);
         let kernel = kernel::build(&"rbf,gamma=5".parse().unwrap(), &points, 0).unwrap();
         let factor = Factor::exact(&kernel, &points, &()).unwrap();

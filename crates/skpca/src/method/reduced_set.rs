@@ -4,14 +4,14 @@
 //! ```text
 //! min over S, B   Σ_k λ_k ‖v_k − Σ_{i ∈ S} b_ik φ(x_i)‖²
 //!
-//! by=elimination: the point that costs least leaves, Σ_k λ_k b_ik² / (K_SS⁻¹)_ii, and the others make up for it
+//! by=elimination: drop the point of least cost, Σ_k λ_k b_ik² / (K_SS⁻¹)_ii, and refit the others
 //! by=penalty:     ½ Σ_k λ_k ‖v_k − Σ b_ik φ(x_i)‖² + μ Σ_i ‖√λ b_i‖, a group lasso; μ is found for the size
 //! ```
 //!
-//! The paper approximates one vector; here are q of them, each with the weight of its variance. What it does well: it
-//! looks at what is to be expressed and at nothing else, and elimination sees all points at once, where greedy choices
-//! see those before. What it does not: it needs exact components first, a factor's pivots to begin with, and a cube of
-//! their number.
+//! The paper approximates one vector; here there are q, weighted by their variances. Strengths: the method considers
+//! only the components to be expressed, and elimination takes all points into account, whereas greedy selection knows
+//! only the previous ones. Weaknesses: it needs exact components first, starts from the pivots of a factor, and its
+//! cost is cubic in their number.
 
 use faer::Mat;
 
@@ -29,12 +29,13 @@ use crate::spec::Spec;
 use crate::spectrum::Expansion;
 use crate::watch::check;
 
-/// Pivots of which less than this share was left are no help: what they add is rounding.
+/// Pivots with less than this share of their squared length left are skipped: they would add only rounding errors.
 const APART: f64 = 1e-9;
-/// Relative duality gap of the lasso, and its Newton steps at most.
+/// Relative duality gap of the lasso.
 const GAP: f64 = 1e-6;
+/// Maximum number of Newton steps of the lasso.
 const STEPS: usize = 200;
-/// Two penalties with a target between them are near enough when they differ by this share.
+/// Relative width of the bracket of penalties at which a search ends.
 const TIGHT: f64 = 1e-3;
 
 pub(super) const ENTRY: Entry = Entry {
@@ -52,7 +53,7 @@ pub(super) const ENTRY: Entry = Entry {
 const BY: Parameter = Parameter::choice(
     "by",
     &["elimination", "penalty"],
-    "elimination: the point that costs least leaves; penalty: a group lasso keeps few",
+    "elimination: drop the point of least cost, one by one; penalty: a group lasso",
 );
 
 #[derive(Debug)]
@@ -78,7 +79,7 @@ impl Method for ReducedSet {
         };
         let mut expansion = self.expansion(&pool, &chosen)?;
         if let Target::Fidelity(fidelity) = task.aim() {
-            // What holds on the factor may not on the data.
+            // The fidelity may be lower on the data than on the factor.
             while task.fidelity(&chosen, &expansion)? < fidelity && chosen.len() < n {
                 let more = search::a_few_more(chosen.len(), n).unwrap_or(n);
                 chosen = if more > pool.rows.len() { (0..n).collect() } else { pool.kept(&pool.order()?, more) };
@@ -102,7 +103,7 @@ impl Method for ReducedSet {
 }
 
 impl ReducedSet {
-    /// The best components in the span of the rows, or the approximations themselves.
+    /// Computes the best components in the span of the rows, or the approximations themselves.
     fn expansion(&self, pool: &Pool, rows: &[usize]) -> Result<Expansion> {
         if self.refit || rows.len() == pool.task.n() {
             return pool.task.expansion(rows, None);
@@ -112,21 +113,21 @@ impl ReducedSet {
     }
 }
 
-/// The points to begin with, in coordinates of the factor.
+/// The initial points, in coordinates of the factor.
 struct Pool<'a> {
     task: &'a Task<'a>,
     factor: &'a Factor,
     t: &'a Mat<f64>,
-    /// Their numbers …
+    /// Row numbers of the points.
     rows: Vec<usize>,
-    /// … their coordinates, one row each …
+    /// Their coordinates, one row each.
     points: Mat<f64>,
-    /// … and those of the vectors √λ v, one column each.
+    /// Coordinates of the vectors √λ v, one column each.
     vectors: Mat<f64>,
 }
 
 impl<'a> Pool<'a> {
-    /// Those pivots that are well apart.
+    /// Creates the pool of the pivots that are well separated.
     fn new(task: &'a Task<'a>, factor: &'a Factor, t: &'a Mat<f64>, vectors: Mat<f64>) -> Pool<'a> {
         let all = factor.rows_of(&factor.pivots);
         let apart: Vec<usize> =
@@ -137,13 +138,13 @@ impl<'a> Pool<'a> {
         Pool { task, factor, t, rows, points, vectors }
     }
 
-    /// `K_PP` and the products of the points with the vectors.
+    /// Returns `K_PP` and the products of the points with the vectors.
     fn products(&self) -> (Mat<f64>, Mat<f64>) {
         let points = self.points.as_ref();
         (dense::product(points, points.transpose()), dense::product(points, self.vectors.as_ref()))
     }
 
-    /// The points in the order they leave, by their places.
+    /// Returns the positions of the points in the order of elimination.
     fn order(&self) -> Result<Vec<usize>> {
         let (gram, products) = self.products();
         let m = gram.nrows();
@@ -174,7 +175,7 @@ impl<'a> Pool<'a> {
         Ok(order)
     }
 
-    /// The last `count` that leave, as rows of the data, increasing.
+    /// Returns the row numbers, in increasing order, of the `count` points that are eliminated last.
     fn kept(&self, order: &[usize], count: usize) -> Vec<usize> {
         let mut rows: Vec<usize> =
             order[order.len() - count.min(order.len())..].iter().map(|&i| self.rows[i]).collect();
@@ -193,7 +194,7 @@ impl<'a> Pool<'a> {
         Ok(self.kept(&order, count))
     }
 
-    /// Fidelity as the factor sees it.
+    /// Returns the fidelity on the factor.
     fn share(&self, rows: &[usize], all: f64) -> Result<f64> {
         if rows.is_empty() {
             return Ok(0.0);
@@ -229,7 +230,7 @@ impl<'a> Pool<'a> {
         Ok(chosen.map_or_else(|| self.rows.clone(), |(_, (_, used))| used))
     }
 
-    /// Coefficients over rows of the pool that come nearest to the vectors.
+    /// Computes the coefficients over rows of the pool that best approximate the vectors.
     fn approximation(&self, rows: &[usize]) -> Option<Mat<f64>> {
         let points = self.factor.rows_of(rows);
         let mut b = dense::product(points.as_ref(), self.vectors.as_ref());

@@ -4,8 +4,8 @@
 //! F by randomly pivoted Cholesky  →  min Obj(A, P)  →  rows that A uses  →  the best components in their span, or A itself
 //! ```
 //!
-//! A target is met by moving the penalty: from the largest useful one, known in closed form, down until the target is
-//! passed, then by bisection between the last two.
+//! A target is met by a search for the penalty: it decreases from the largest useful value, known in closed form, until
+//! the target is passed; then bisection narrows the bracket.
 
 use faer::Mat;
 use serde_json::Value;
@@ -27,43 +27,43 @@ use crate::spectrum::Expansion;
 
 /// Default ridge, as a share of the largest eigenvalue (times the mean `k(x, x)` for a ridge on coefficients).
 const RIDGE_SHARE: f64 = 1e-3;
-/// Relative duality gap.
+/// Default tolerance of the relative duality gap.
 const GAP: f64 = 1e-6;
-/// P-steps at most.
+/// Default maximum number of P-steps.
 const ROUNDS: usize = 500;
-/// Two penalties with a target between them are near enough when they differ by this share.
+/// Relative width of the bracket of penalties at which a search ends.
 const TIGHT: f64 = 1e-3;
-/// The search for a number of points begins at half of so many times the largest useful penalty.
+/// The search for a number of points starts at half this multiple of the largest useful penalty.
 const BEGIN: f64 = 1.6;
-/// A support this many times as large or small as asked for is far from it.
+/// A support larger or smaller than requested by this factor is far from the target, so that a rough minimum suffices.
 const FAR: f64 = 1.5;
-/// From one penalty to another that is less than so many times as large P hardly moves.
+/// P hardly moves between two penalties whose ratio is below this.
 const CLOSE: f64 = 1.5;
-/// From a penalty that just misses a target to the next.
+/// Factor from a penalty that just misses a target to the next one.
 const NUDGE: f64 = 0.95;
-/// So many of them; then nothing is penalised.
+/// Maximum number of such steps, after which there is no penalty.
 const NUDGES: usize = 20;
 
 const STOPPED: &str =
-    "the search for a penalty stopped at its limit of work: fewer components or alternations make it shorter";
+    "the search for a penalty reached its work limit: fewer components or alternations make it shorter";
 
-/// Starts of P: all are there at once.
-const STARTS_AT_MOST: usize = 1000;
-/// A fidelity above this leaves no room for a penalty.
-const ALL: f64 = 1.0 - 1e-9;
+/// Maximum number of starts of P, all of which are in memory at once.
+const MAX_STARTS: usize = 1000;
+/// Fidelity above which no penalty is tried.
+const FULL: f64 = 1.0 - 1e-9;
 
 pub(super) const RIDGE: Parameter = Parameter::optional(
     "ridge",
     Domain::Number(Range::From(0.0)),
     "1e-3 times the largest eigenvalue",
-    "λ/2 times the squared norm in feature space is added",
+    "λ: the objective includes λ/2 times the squared norm in feature space",
 );
 
 pub(super) const PENALTY: Parameter = Parameter::optional(
     "penalty",
     Domain::Numbers,
     BY_TARGET,
-    "what a coefficient costs; several as 0.1:0.2, one per component",
+    "weight of the sparsity penalty; several as 0.1:0.2, one per component",
 )
 .fixing_size();
 
@@ -76,20 +76,20 @@ pub(super) const FRACTION: Parameter = Parameter::optional(
 .fixing_size();
 
 pub(super) const ALTERNATIONS: Parameter =
-    Parameter::count("alternations", 0, ROUNDS, "P-steps at most; 0 keeps P at the leading eigenvectors")
+    Parameter::count("alternations", 0, ROUNDS, "maximum number of P-steps; 0 keeps P at the leading eigenvectors")
         .as_sklearn("max_iter");
 
 pub(super) const STARTS: Parameter = Parameter::count(
     "starts",
     1,
     1,
-    "starts of P: the leading eigenvectors, and others turned at random; the lowest minimum is kept",
+    "starts of P: the leading eigenvectors, and random rotations of them; the lowest minimum is kept",
 );
 
 pub(super) const TOLERANCE: Parameter =
-    Parameter::number("tolerance", Range::Above(0.0), GAP, "when to stop: a relative duality gap").as_sklearn("tol");
+    Parameter::number("tolerance", Range::Above(0.0), GAP, "relative duality gap at which to stop").as_sklearn("tol");
 
-/// Which of the three it is.
+/// Which of the three methods it is.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(super) enum Kind {
     L1,
@@ -109,10 +109,10 @@ impl Kind {
     }
 }
 
-/// The papers' own parameters.
+/// The penalty, if the user gives it.
 #[derive(Clone, Debug, PartialEq)]
 enum Penalty {
-    /// One number, or one a component.
+    /// One number, or one per component.
     Given(Vec<f64>),
     /// As a share of the largest useful one.
     Fraction(f64),
@@ -140,22 +140,22 @@ impl Regression {
         let mut ridge = fields.optional_number("ridge")?;
         let mut penalty = fields.optional_numbers("penalty")?.map(Penalty::Given);
         if let Some(share) = fields.optional_number("fraction")? {
-            refuse_both("fraction", share, penalty.is_some())?;
+            reject_both("fraction", share, penalty.is_some())?;
             penalty = Some(Penalty::Fraction(share));
         }
         if kind == Kind::ElasticNet
             && let Some(ratio) = fields.optional_number("l1_ratio")?
         {
-            refuse_both("l1_ratio", ratio, penalty.is_some() || ridge.is_some())?;
-            // Das: λ₁ = ρ, λ = (1 − ρ)/2 with the loss ‖K(α − β)‖², which is twice ours.
+            reject_both("l1_ratio", ratio, penalty.is_some() || ridge.is_some())?;
+            // Das et al.: λ₁ = ρ, λ = (1 − ρ)/2 with the loss ‖K(α − β)‖², which is twice ours.
             (ridge, penalty) = (Some((1.0 - ratio) / 2.0), Some(Penalty::Given(vec![ratio])));
         }
         let sequential = kind == Kind::L1 && fields.boolean("sequential")?;
         let rounds = fields.count("alternations")?;
-        // Rows of A leave P little choice: l21 has one start.
+        // A penalty on rows of A leaves P little freedom: l21 has one start.
         let starts = if kind == Kind::L21 { 1 } else { fields.count("starts")? };
-        if starts > STARTS_AT_MOST {
-            return Err(Error::parameter("starts", starts, &format!("at most {STARTS_AT_MOST}")));
+        if starts > MAX_STARTS {
+            return Err(Error::parameter("starts", starts, &format!("at most {MAX_STARTS}")));
         }
         Ok(Regression {
             kind,
@@ -171,7 +171,7 @@ impl Regression {
     }
 }
 
-fn refuse_both(name: &'static str, value: f64, other: bool) -> Result<()> {
+fn reject_both(name: &'static str, value: f64, other: bool) -> Result<()> {
     if other {
         Err(Error::parameter(name, value, "this or the other parameters of the penalty, not both"))
     } else {
@@ -195,7 +195,7 @@ impl Method for Regression {
 }
 
 impl Regression {
-    /// What `job` makes of the penalties of a task.
+    /// Calls `job` with the path of penalties of a task.
     fn along<R>(&self, task: &Task, job: impl FnOnce(&mut PenaltyPath) -> Result<R>) -> Result<R> {
         let rank = usual_rank(self.rank, task.n(), task.target);
         if let Some(space) = KernelSpace::of(task, rank)? {
@@ -209,7 +209,7 @@ impl Regression {
         job(&mut self.path(task, &space, pairs.values, vectors)?)
     }
 
-    /// From the leading eigenpairs.
+    /// Creates the path of penalties, which starts from the leading eigenpairs.
     fn path<'a>(
         &'a self,
         task: &'a Task,
@@ -232,7 +232,7 @@ impl Regression {
         let alternation = Alternation::new(space, scheme, twins, task.watch);
         let captured = values.iter().sum();
         let q = vectors.count();
-        let others = (1..self.starts).map(|turn| Ok(vectors.times(turned(q, task.seed, turn)?.as_ref())));
+        let others = (1..self.starts).map(|turn| Ok(vectors.times(random_rotation(q, task.seed, turn)?.as_ref())));
         let others = others.collect::<Result<Vec<_>>>()?;
         Ok(PenaltyPath {
             method: self,
@@ -247,40 +247,41 @@ impl Regression {
         })
     }
 
-    /// What the user calls the penalty is twice ours for the elastic net: Das's objective is twice ours.
+    /// Returns our penalty divided by the user's: ½ for the elastic net, because the objective of Das et al. is twice
+    /// ours.
     fn unit(&self) -> f64 {
         if self.kind == Kind::ElasticNet { 0.5 } else { 1.0 }
     }
 }
 
-/// Penalties tried on one factor, each starting from what the others found.
+/// A path of penalties on one factor, each with a warm start.
 struct PenaltyPath<'a> {
     method: &'a Regression,
     task: &'a Task<'a>,
     space: &'a dyn Space,
-    /// The leading eigenvectors of T …
+    /// The leading eigenvectors of T.
     start: Vectors,
-    /// … the same turned among themselves, where P has several starts …
+    /// Random rotations of them, if P has several starts.
     others: Vec<Vectors>,
-    /// … and the sum of their eigenvalues.
+    /// The sum of their eigenvalues.
     captured: f64,
     ridge: f64,
     alternation: Alternation<'a>,
-    /// Whether the search for a penalty ended because it had taken as much work as it may.
+    /// Whether the search for a penalty reached its work limit.
     stopped: bool,
 }
 
-/// A model on the way.
+/// The solution for one penalty.
 struct Candidate {
-    /// Rows of the data, increasing …
+    /// Selected rows, increasing.
     rows: Vec<usize>,
-    /// … and the coefficients of the components that are not empty.
+    /// Coefficients of the components that are not empty.
     a: Mat<f64>,
     penalties: Vec<f64>,
     report: Report,
 }
 
-/// One penalty of a [path](crate::Fit::path), and what it selects.
+/// One penalty of a [path](crate::Fit::path) and the rows that it selects.
 ///
 /// ```
 /// use skpca::{Fit, toys};
@@ -292,25 +293,25 @@ struct Candidate {
 /// ```
 #[derive(Clone, Debug, PartialEq)]
 pub struct Step {
-    /// As the method's parameter `penalty`.
+    /// The penalty, as in the method's parameter `penalty`.
     pub penalty: f64,
-    /// The same as a share of the largest useful penalty.
+    /// The penalty as a share of the largest useful one.
     pub share: f64,
-    /// Rows of the data in use, increasing.
+    /// Selected rows, increasing.
     pub rows: Vec<usize>,
-    /// Of the best components over these rows: the share of what exact kernel PCA captures.
+    /// Fidelity of the best components over these rows.
     pub fidelity: f64,
-    /// Objective, gap, rounds and whether it converged.
+    /// Objective, duality gap, number of rounds and whether the method converged.
     pub report: Report,
 }
 
-/// So many shares, from 1 down to `least`, each the same fraction of the one before: the penalties of a
+/// Returns `count` shares in geometric progression from 1 down to `least`: the penalties of a
 /// [path](crate::Fit::path).
 pub fn shares(count: usize, least: f64) -> Vec<f64> {
     (0..count).map(|i| least.powf(i as f64 / count.saturating_sub(1).max(1) as f64)).collect()
 }
 
-/// The solutions at `shares` of the largest useful penalty, each from the one before.
+/// Solves at `shares` of the largest useful penalty, each with the previous solution as a warm start.
 pub(crate) fn steps(spec: &Spec, task: &Task, shares: &[f64]) -> Result<Vec<Step>> {
     let kind = Kind::ALL.into_iter().find(|kind| kind.name() == spec.name);
     let kind = kind.ok_or_else(|| {
@@ -348,7 +349,7 @@ pub(crate) fn steps(spec: &Spec, task: &Task, shares: &[f64]) -> Result<Vec<Step
 }
 
 impl PenaltyPath<'_> {
-    /// Of the best components over these rows.
+    /// Returns the fidelity of the best components over these rows.
     fn fidelity(&self, rows: &[usize]) -> Result<f64> {
         if rows.is_empty() { Ok(0.0) } else { self.task.fidelity(rows, &self.task.expansion(rows, None)?) }
     }
@@ -383,12 +384,12 @@ impl PenaltyPath<'_> {
         Ok(Solution { fewer: "no penalty selects as many", ..solution })
     }
 
-    /// One penalty a group of columns.
+    /// Returns one penalty per group of columns.
     fn spread(&self, numbers: &[f64]) -> Result<Vec<f64>> {
         let groups = self.groups();
         match numbers.len() {
             1 => Ok(vec![numbers[0]; groups]),
-            // Fewer components than asked for may have been found.
+            // There may be fewer components than requested.
             count if self.method.kind != Kind::L21 && count >= groups => Ok(numbers[..groups].to_vec()),
             count => {
                 let expected = if groups == 1 { "one number".into() } else { format!("one number or {groups}") };
@@ -421,7 +422,7 @@ impl PenaltyPath<'_> {
         self.alternation.groups(self.start.count()).len()
     }
 
-    /// Without a penalty A is any expansion of exact kernel PCA's directions.
+    /// Without a penalty, A is any expansion of the directions of exact kernel PCA.
     fn unpenalised(&self) -> Result<Candidate> {
         let (rows, a) = self.space.expansion(&self.start);
         let report = Report { gap: Some(0.0), rounds: 0, converged: true, ..Report::default() };
@@ -451,7 +452,7 @@ impl PenaltyPath<'_> {
         }
     }
 
-    /// The largest support of at most `m` points that a penalty selects.
+    /// Finds the penalty that selects the largest support of at most `m` points.
     fn with_support(&mut self, m: usize, most: f64) -> Result<Candidate> {
         if m >= self.space.rank() {
             return self.unpenalised();
@@ -459,11 +460,11 @@ impl PenaltyPath<'_> {
         let count = |path: &Self, state: &Minimum| Ok(path.alternation.used(&state.a).len() as f64);
         let done = |count: f64| count == m as f64;
         let far = |count: f64| count < m as f64 / FAR || count > m as f64 * FAR;
-        // Supports may jump at the largest penalty: the first is just below it.
+        // Supports may jump just below the largest penalty: the search starts there.
         let above = BEGIN * most;
         let mut found = self.search(above, m as f64 + 0.5, count, far, done)?;
         if found.sparse.as_ref().is_some_and(|(_, state)| !state.finished) {
-            // Supports jump from few points to many: rough minima do not tell where.
+            // Supports jump from few points to many, and rough minima do not show where.
             found = self.search(above, m as f64 + 0.5, count, |_| false, done)?;
         }
         let sparse = found.sparse.filter(|(_, state)| !self.alternation.used(&state.a).is_empty());
@@ -478,11 +479,11 @@ impl PenaltyPath<'_> {
         }
     }
 
-    /// Where the support jumps over `m` from one local minimum to another, the denser one is followed to larger
-    /// penalties until it has `m` points or fewer; nothing if it ends with no more than `least`.
+    /// If the support jumps over `m` from one local minimum to another, follows the denser one to larger penalties
+    /// until it has at most `m` points; `None` if it then has no more than `least`.
     fn thinned(&mut self, dense: (f64, Minimum), least: usize, m: usize) -> Result<Option<(f64, Minimum)>> {
         let (mut penalty, mut state) = dense;
-        // Steps grow while they change nothing; one that leaves too little is taken back, and then they shrink.
+        // Steps grow while they change nothing. A step that leaves too few points is undone; from then on steps shrink.
         let (mut nudges, mut shrinking) = (1.0, false);
         for _ in 0..TRIALS {
             if self.alternation.exhausted() {
@@ -509,15 +510,15 @@ impl PenaltyPath<'_> {
         Ok(None)
     }
 
-    /// The smallest support that holds the fidelity, on the factor first, then on the data.
+    /// Finds the smallest support that reaches the fidelity, on the factor first, then on the data.
     fn with_fidelity(&mut self, fidelity: f64, most: f64) -> Result<(Candidate, Expansion)> {
-        if fidelity > ALL {
+        if fidelity > FULL {
             return self.expanded(self.unpenalised()?);
         }
         let rank = self.space.rank();
         let measure = |path: &Self, state: &Minimum| {
             let share = path.share(state)?;
-            // As many points as without a penalty, and still too little: smaller penalties select no fewer.
+            // Too little is captured with as many points as without a penalty: the search can end.
             let end = share < fidelity && path.alternation.used(&state.a).len() >= rank;
             Ok(if end { f64::INFINITY } else { share })
         };
@@ -534,7 +535,7 @@ impl PenaltyPath<'_> {
                 self.stopped = true;
                 break;
             }
-            // The factor is a little kinder than the data.
+            // The fidelity on the factor is slightly optimistic.
             let penalty = NUDGE * penalty;
             let state = self.alternation.solve(&self.start, &vec![penalty; self.groups()], Some(&state))?;
             found = Some((penalty, state));
@@ -542,7 +543,7 @@ impl PenaltyPath<'_> {
         self.expanded(self.unpenalised()?)
     }
 
-    /// Fidelity as the factor sees it.
+    /// Returns the fidelity on the factor.
     fn share(&self, state: &Minimum) -> Result<f64> {
         let used = self.alternation.used(&state.a);
         if used.is_empty() {
@@ -554,8 +555,8 @@ impl PenaltyPath<'_> {
         Ok(self.space.captured(&rows, own, self.start.count())? / self.captured)
     }
 
-    /// The penalties next to the one where `measure` reaches `wanted`, the same for all groups of columns. Where it is
-    /// `far` from that, rough minima will do.
+    /// Brackets the penalty, the same for all groups of columns, at which `measure` reaches `wanted`. Minima whose
+    /// measure is `far` from that are not refined.
     fn search(
         &mut self,
         most: f64,
@@ -595,7 +596,7 @@ impl PenaltyPath<'_> {
         Ok((candidate, expansion))
     }
 
-    /// The method with the parameters that made this model.
+    /// Returns the method with the parameters of this model.
     fn spec(&self, candidate: &Candidate) -> Spec {
         let penalties: Vec<f64> = candidate.penalties.iter().map(|p| p / self.method.unit()).collect();
         let equal = penalties.iter().all(|p| *p == penalties[0]);
@@ -617,8 +618,8 @@ impl PenaltyPath<'_> {
     }
 }
 
-/// The lowest of the rough minima from a start and from the others. Which local minimum an alternation ends in may hang
-/// on the last bit of its start; which of several is lowest does so less.
+/// Returns the lowest of the rough minima reached from `start` and from the others. The local minimum in which an
+/// alternation ends may depend on the last bit of its start; which of several is lowest depends less on it.
 fn lowest(
     alternation: &mut Alternation,
     (start, others): (&Vectors, &[Vectors]),
@@ -635,8 +636,8 @@ fn lowest(
     Ok(best)
 }
 
-/// A random orthonormal matrix.
-fn turned(q: usize, seed: u64, turn: usize) -> Result<Mat<f64>> {
+/// Returns a random orthonormal matrix.
+fn random_rotation(q: usize, seed: u64, turn: usize) -> Result<Mat<f64>> {
     let mut random = Random::at(seed, Stream::Starts, (turn as u64) << 32);
     let normal = Mat::from_fn(q, q, |_, _| random.normal());
     Ok(dense::product(normal.as_ref(), dense::frame(normal.as_ref(), 0.0)?.as_ref()))

@@ -4,16 +4,16 @@
 //! max Σ_j L(e_jk),   e_jk = ⟨v_k, φ̃(x_j)⟩,  ‖v_k‖ = 1, orthogonal to those before        L(e) = e²/2: kernel PCA
 //!
 //! L'(e) = 0  where |e| ≤ ε s_k,     sign(e)(|e| − ε s_k) beyond,     no more than c s_k        s_k² = λ_k / n
-//! v_k = Σ_j α_j φ̃(x_j),  α_j ∝ L'(e_j): rows within ε take no part
+//! v_k = Σ_j α_j φ̃(x_j),  α_j ∝ L'(e_j): rows within ε have no influence
 //! ```
 //!
-//! L is convex, so that v ← Σ_j L'(e_j) φ̃(x_j), scaled to length 1, never lowers the sum. ε (`epsilon`) is in standard
-//! deviations of each component and found for the target, where the paper looks at a plot; c (`clip`) is the Huber
-//! part: how hard a row can pull. The best components in the span of the rows that take part replace the v_k, whose own
-//! expansion is over centred features and so over all rows.
+//! L is convex, so that v ← Σ_j L'(e_j) φ̃(x_j), scaled to length 1, never decreases the sum. ε (`epsilon`) is in
+//! standard deviations of each component and is found for the target, while the paper reads it off a plot; c (`clip`)
+//! is the Huber part, which limits the influence of a row. The v_k are replaced by the best components in the span of
+//! the rows with influence, because their own expansion is over centred features, and so over all rows.
 //!
-//! What it does well: with a small `clip` single outliers do not turn the components. What it does not: rows that take
-//! part are those far out along a component, many of them alike, so that far more are needed than by `greedy`.
+//! Strength: with a small `clip`, single outliers do not rotate the components. Weakness: the selected rows are those
+//! far out along a component, many of them similar, so that many more are needed than by `greedy`.
 
 use faer::{Mat, MatRef};
 
@@ -30,22 +30,24 @@ use crate::spec::Spec;
 use crate::spectrum::Expansion;
 use crate::watch::check;
 
-/// Iterations for a component at most …
+/// Maximum number of iterations per component.
 const ROUNDS: usize = 200;
-/// … which end when it moves by no more than this.
-const SETTLED: f64 = 1e-7;
-/// Two widths with a target between them are near enough when they differ by this share.
+/// Change of a component at which its iterations end.
+const TOLERANCE: f64 = 1e-7;
+/// Relative width of the bracket of ε at which a search ends.
 const TIGHT: f64 = 1e-3;
-/// The first width that is tried, and how many at most.
+/// The first ε tried by a search.
 const FIRST: f64 = 0.25;
+/// Maximum number of values tried by a search.
 const TRIALS: usize = 40;
-/// From a width that just misses a fidelity to the next, and so many of them.
+/// Factor from an ε that just misses a fidelity over all rows to the next one.
 const NUDGE: f64 = 0.95;
+/// Maximum number of such steps.
 const NUDGES: usize = 20;
 
 pub(super) const ENTRY: Entry = Entry {
     name: "robust",
-    summary: "rows far out along components that outliers pull no harder than others",
+    summary: "rows far out along components that are robust to outliers",
     source: "Alzate & Suykens 2008",
     parameters: &[EPSILON, CLIP, RANK],
     capabilities: Capabilities::NONE,
@@ -59,12 +61,12 @@ const EPSILON: Parameter = Parameter::optional(
     "epsilon",
     Domain::Number(Range::From(0.0)),
     BY_TARGET,
-    "rows nearer to zero along a component, in its standard deviations, take no part in it",
+    "rows closer to zero along a component than this many standard deviations have no influence on it",
 )
 .fixing_size();
 
 const CLIP: Parameter =
-    Parameter::number("clip", Range::Above(0.0), 1.0, "how hard a row can pull, in standard deviations beyond epsilon");
+    Parameter::number("clip", Range::Above(0.0), 1.0, "limit of a row's influence, in standard deviations");
 
 #[derive(Debug)]
 struct Robust {
@@ -96,7 +98,7 @@ impl Method for Robust {
         let method = Spec::new("robust").with("epsilon", state.epsilon).with("clip", self.clip);
         let solution =
             Solution::new(method.with("rank", scattered.factor.rank()), Support::Rows(state.rows), expansion, report);
-        Ok(Solution { fewer: "no width leaves as many", ..solution })
+        Ok(Solution { fewer: "no epsilon keeps as many", ..solution })
     }
 
     fn memory(&self, size: &Size) -> usize {
@@ -112,13 +114,13 @@ struct Problem<'a> {
     pairs: &'a Pairs,
 }
 
-/// Components at one width.
+/// Components for one value of ε.
 #[derive(Clone)]
 struct State {
     epsilon: f64,
-    /// The components, one column each; zero where nothing is left.
+    /// The components, one column each; zero if no direction is left.
     vectors: Mat<f64>,
-    /// Rows that take part, increasing.
+    /// Rows with influence on a component, increasing.
     rows: Vec<usize>,
     objective: f64,
     rounds: usize,
@@ -126,10 +128,10 @@ struct State {
 }
 
 impl Problem<'_> {
-    /// The components at a width, one after the other, from those at another.
+    /// Computes the components for a value of ε, one after the other, starting from those for another value.
     fn at(&self, epsilon: f64, start: &Mat<f64>) -> Result<State> {
         let (n, q) = (self.task.n(), self.pairs.values.len());
-        let mut takes_part = vec![false; n];
+        let mut influences = vec![false; n];
         let vectors = Mat::zeros(self.scattered.factor.rank(), 0);
         let mut state = State { epsilon, vectors, rows: Vec::new(), objective: 0.0, rounds: 0, converged: true };
         for k in 0..q {
@@ -143,18 +145,18 @@ impl Problem<'_> {
             let (along, rounds, settled) = self.settle(&mut v, &state.vectors, &pull)?;
             state.rounds = state.rounds.max(rounds);
             state.converged &= settled;
-            for (e, takes_part) in along.iter().zip(&mut takes_part) {
-                *takes_part |= pull(*e) != 0.0;
+            for (e, influences) in along.iter().zip(&mut influences) {
+                *influences |= pull(*e) != 0.0;
                 state.objective += self.loss(e.abs() - epsilon * scale, self.method.clip * scale);
             }
             state.vectors = dense::beside(state.vectors.as_ref(), v.as_ref());
         }
-        state.rows = (0..n).filter(|&i| takes_part[i]).collect();
+        state.rows = (0..n).filter(|&i| influences[i]).collect();
         Ok(state)
     }
 
-    /// Moves v to a fixed point; where no row pulls, it stays. What the rows have along it, the rounds that took, and
-    /// whether it settled.
+    /// Iterates v to a fixed point; without influential rows it stays. Returns the coordinates of the rows along it,
+    /// the number of iterations, and whether it converged.
     fn settle(
         &self,
         v: &mut Mat<f64>,
@@ -171,14 +173,14 @@ impl Problem<'_> {
             let moved = (&next - &*v).norm_l2();
             *v = next;
             along = self.along(v.as_ref());
-            if moved <= SETTLED {
+            if moved <= TOLERANCE {
                 return Ok((along, round + 1, true));
             }
         }
         Ok((along, ROUNDS, false))
     }
 
-    /// `e²/2` up to c, straight on beyond; 0 below 0.
+    /// The loss beyond ε: 0 below 0, `e²/2` up to c, linear beyond.
     fn loss(&self, e: f64, c: f64) -> f64 {
         let near = e.clamp(0.0, c);
         0.5 * near * near + c * (e - c).max(0.0)
@@ -198,8 +200,8 @@ impl Problem<'_> {
         v
     }
 
-    /// The width from which on no row takes part in any component, at those of kernel PCA.
-    fn widest(&self) -> f64 {
+    /// Returns the ε above which no row influences any component of kernel PCA.
+    fn largest_epsilon(&self) -> f64 {
         let n = self.task.n() as f64;
         let each = |k: usize| {
             let along = self.along(self.pairs.vectors.as_ref().subcols(k, 1));
@@ -210,23 +212,23 @@ impl Problem<'_> {
 
     fn expanded(&self, state: State) -> Result<(State, Expansion)> {
         if state.rows.is_empty() {
-            let why = format!("no row takes part: epsilon has to be below {:.6}", self.widest());
+            let why = format!("no row has influence: epsilon has to be below {:.6}", self.largest_epsilon());
             return Err(Error::NoVariance { why });
         }
         let expansion = self.task.expansion(&state.rows, None)?;
         Ok((state, expansion))
     }
 
-    /// Every row.
+    /// Returns the solution with all rows.
     fn all(&self) -> Result<(State, Expansion)> {
         let rows: Vec<usize> = (0..self.task.n()).collect();
         let state = State { rows, ..self.at(0.0, &self.pairs.vectors)? };
         self.expanded(state)
     }
 
-    /// The states on both sides of a target: the narrowest width at which `sparse` holds, and the widest at which it
-    /// does not. Each starts from the components of the nearest narrower one: as rows drop out, a component turns
-    /// to those that are left, so that from kernel PCA's own it would jump from many rows to none.
+    /// Returns the states on both sides of a target: for the smallest ε at which `sparse` holds, and for the largest at
+    /// which it does not. Each starts from the components of the next smaller ε: as rows drop out, a component turns
+    /// towards the remaining ones, and from the components of kernel PCA it would jump from many rows to none.
     fn search(
         &self,
         sparse: impl Fn(&State) -> Result<bool>,
@@ -258,7 +260,7 @@ impl Problem<'_> {
         Ok([found.filter(|state| !state.rows.is_empty()), Some(dense)])
     }
 
-    /// The narrowest width at which no more than `m` rows take part.
+    /// Finds the smallest ε at which at most `m` rows have influence.
     fn with_support(&self, m: usize) -> Result<(State, Expansion)> {
         if m >= self.task.n() {
             return self.all();
@@ -266,11 +268,11 @@ impl Problem<'_> {
         let [sparse, _] = self.search(|state| Ok(state.rows.len() <= m), |state| state.rows.len() == m)?;
         match sparse {
             Some(state) => self.expanded(state),
-            None => Err(Error::parameter("support", m, "more points: every width leaves more than that, or none")),
+            None => Err(Error::parameter("support", m, "more points: every epsilon keeps more than that, or none")),
         }
     }
 
-    /// The widest that holds the fidelity, on the factor first, then on the data.
+    /// Finds the largest ε that reaches the fidelity, on the factor first, then on the data.
     fn with_fidelity(&self, fidelity: f64) -> Result<(State, Expansion)> {
         let all: f64 = self.pairs.values.iter().sum();
         let Scattered { factor, t, .. } = self.scattered;
@@ -291,7 +293,7 @@ impl Problem<'_> {
     }
 }
 
-/// Makes v orthogonal to the columns of `before` and of length 1; false where nothing is left.
+/// Makes v orthogonal to the columns of `before` and of length 1; returns false if nothing is left.
 fn unit(v: &mut Mat<f64>, before: &Mat<f64>) -> bool {
     let whole = v.norm_l2();
     for _ in 0..2 {

@@ -1,26 +1,26 @@
-//! Moving one parameter, or one number of points, until a target is met.
+//! Searches for the value of one parameter, or the number of points, that meets a target.
 
 use super::Task;
 use crate::error::{Error, Result};
 use crate::spectrum::Expansion;
 
-/// From one value to the next …
+/// Ratio of one value to the previous one until the target is bracketed.
 const STEP: f64 = 0.5;
-/// … as many as this at most …
+/// Maximum number of values tried.
 pub(super) const TRIALS: usize = 40;
-/// … down to this share of the largest.
+/// Smallest value tried, as a share of the largest.
 const SMALLEST: f64 = 1e-7;
 
-/// The two sides of a target: the nearest values tried, and what they gave.
+/// The nearest values tried on both sides of a target, and the solutions at them.
 pub(super) struct Found<S> {
     pub sparse: Option<(f64, S)>,
     pub dense: Option<(f64, S)>,
 }
 
-/// Goes down from `most`, where nothing is selected, until what `solve` measures, which grows on the way, reaches
-/// `wanted`; then narrows the bracket by interpolation and bisection, until its sides differ by the share `tight` or
-/// the measure is `done`, or `solve` gives nothing because it has used up its work. Each solution starts from an
-/// earlier one.
+/// Decreases a value from `most`, where nothing is selected, until the measure that `solve` returns, which grows on the
+/// way, reaches `wanted`. Then narrows the bracket by interpolation and bisection, until its ends differ by the share
+/// `tight`, the measure is `done`, or `solve` returns `None` because its budget is used up. Each solution is a warm
+/// start of later ones.
 pub(super) fn search<S>(
     most: f64,
     wanted: f64,
@@ -29,13 +29,13 @@ pub(super) fn search<S>(
     done: impl Fn(f64) -> bool,
 ) -> Result<Found<S>> {
     let mut found = Found { sparse: None, dense: None };
-    // Value and measure on the sparse side, and on the dense one once it is known.
+    // Value and measure on the sparse side, and on the dense side once there is one.
     let (mut sparse, mut dense): ((f64, f64), Option<(f64, f64)>) = ((most, 0.0), None);
     let (mut halve, mut before) = (false, f64::INFINITY);
     for _ in 0..TRIALS {
         let value = match dense {
             None => STEP * sparse.0,
-            // Supports change in jumps: where a straight line does not narrow the bracket, it is halved.
+            // Supports change in jumps: if interpolation has not narrowed the bracket much, halve it.
             Some(dense) => {
                 let straight = ((wanted - sparse.1) / (dense.1 - sparse.1)).clamp(0.1, 0.9);
                 let wide = (sparse.0 / dense.0).ln();
@@ -50,7 +50,7 @@ pub(super) fn search<S>(
         }
         let warm = found.sparse.as_ref().or(found.dense.as_ref()).map(|(_, state): &(f64, S)| state);
         let solved = match solve(value, warm) {
-            // Too small a value for the arithmetic: what was found so far is the end of the path.
+            // The value is too small for the arithmetic: the path ends here.
             Err(Error::Numerical { .. }) if found.sparse.is_some() => break,
             solved => solved?,
         };
@@ -67,8 +67,8 @@ pub(super) fn search<S>(
     Ok(found)
 }
 
-/// The smallest number above `low` and up to `high` for which `tried` gives something, and that; `best` is what `high`
-/// gives. What one number gives, larger ones give too.
+/// Returns the smallest number in `(low, high]` for which `tried` returns `Some`, and that result; `best` is the result
+/// for `high`. If a number succeeds, all larger ones must too.
 pub(super) fn smallest<T>(
     mut low: usize,
     mut high: usize,
@@ -85,7 +85,7 @@ pub(super) fn smallest<T>(
     Ok((high, best))
 }
 
-/// Rows that were chosen, and components over them.
+/// Selected rows and components over them.
 pub(super) trait Chosen {
     fn rows(&self) -> &[usize];
     fn expansion(&self) -> &Expansion;
@@ -101,10 +101,10 @@ impl Chosen for (Vec<usize>, Expansion) {
     }
 }
 
-/// What was chosen on a factor or on a sample of the rows is a little worse on all of them. From `first` on, where
-/// `next` gives ever larger choices: the first that holds the fidelity over all rows once it is `solved`, or the last
-/// there is.
-pub(super) fn until_held<C, S: Chosen>(
+/// A selection made on a factor or a sample of the rows is a little worse over all rows. Starting from `first`, tries
+/// the ever larger selections of `next` and returns the first that, once `solved`, reaches the fidelity over all rows,
+/// or the last one.
+pub(super) fn until_reached<C, S: Chosen>(
     task: &Task,
     fidelity: f64,
     first: C,
@@ -124,7 +124,7 @@ pub(super) fn until_held<C, S: Chosen>(
     }
 }
 
-/// A few points more than `count`, up to `most`, where there are more.
+/// Returns a slightly larger number of points than `count`, at most `most`; `None` if `count` has reached it.
 pub(super) fn a_few_more(count: usize, most: usize) -> Option<usize> {
     (count < most).then(|| (count + 1 + count / 20).min(most))
 }

@@ -1,7 +1,8 @@
-//! What fits of the same rows under the same kernel have in common: made on first use, kept for the fits that follow.
+//! A cache of what fits of the same rows under the same kernel have in common.
 //!
-//! Everything kept is a function of its key, so that a fit gives the same bits whether it found or made it. The time
-//! that finding saved is counted by the caller's clock, so that a fit's time can be told as if it had been alone.
+//! Every cached value is a function of its key, so that a fit gives the same bits with or without the cache. The time
+//! that cache hits save is measured by the caller's clock, so that the time of a fit can be reported as if it had run
+//! alone.
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
@@ -29,24 +30,24 @@ pub(crate) struct Principal {
     pub values: Vec<f64>,
 }
 
-/// Values made, each under its key, with the time they took.
+/// Cached values by key, each with the time that it took to compute.
 pub(crate) type Memo<K, V> = Mutex<Vec<(K, Arc<V>, Duration)>>;
 
-/// The common parts of many fits.
+/// The cache shared by many fits.
 pub(crate) struct Shared<'a> {
     clock: &'a (dyn Fn() -> Duration + Sync),
     saved: Mutex<Duration>,
-    /// By rank.
+    /// Keyed by rank.
     pub factors: Memo<usize, Factor>,
-    /// By rank and whether it is centred.
+    /// Keyed by rank and whether features are centred.
     pub scattered: Memo<(usize, bool), Scattered>,
     pub principal: Memo<(usize, bool), Principal>,
-    /// By number of components and whether they are centred.
+    /// Keyed by number of components and whether features are centred.
     pub references: Memo<(usize, bool), Reference>,
 }
 
 impl<'a> Shared<'a> {
-    /// `clock` tells the time since any fixed moment.
+    /// Creates an empty cache; `clock` returns the time since any fixed moment.
     pub(crate) fn new(clock: &'a (dyn Fn() -> Duration + Sync)) -> Shared<'a> {
         Shared {
             clock,
@@ -58,7 +59,7 @@ impl<'a> Shared<'a> {
         }
     }
 
-    /// What `memo` has under `key`; it is made if it has nothing.
+    /// Returns the value of `key` in `memo`, computing it on first use.
     pub(crate) fn get<K: PartialEq, V>(
         &self,
         memo: &Memo<K, V>,
@@ -75,7 +76,7 @@ impl<'a> Shared<'a> {
         Ok(value)
     }
 
-    /// What `work` gives, and the time it would have taken if nothing had been there.
+    /// Returns the result of `work` and the time it would have taken with an empty cache.
     pub(crate) fn timed<V>(&self, work: impl FnOnce() -> V) -> (V, Duration) {
         let (start, saved) = ((self.clock)(), *locked(&self.saved));
         let value = work();
@@ -83,7 +84,7 @@ impl<'a> Shared<'a> {
     }
 }
 
-/// What a lock holds; whoever panicked with it left it whole.
+/// Locks a mutex, ignoring poison: a panic cannot leave the value half-written.
 fn locked<T>(lock: &Mutex<T>) -> MutexGuard<'_, T> {
     lock.lock().unwrap_or_else(PoisonError::into_inner)
 }
@@ -96,7 +97,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn time_saved_is_counted_once_and_nested_parts_with_it() {
+    fn saved_time_is_counted_once_including_nested_values() {
         let now = AtomicU64::new(0);
         let clock = || Duration::from_secs(now.load(Relaxed));
         let shared = Shared::new(&clock);
@@ -119,18 +120,18 @@ mod tests {
             (*value.expect("nothing fails here"), time.as_secs())
         };
         assert_eq!(seconds(&small), (7, 2));
-        assert_eq!(seconds(&small), (7, 2), "found, and told as if made");
-        assert_eq!(seconds(&large), (8, 5), "made with a part that was found");
+        assert_eq!(seconds(&small), (7, 2), "a hit is timed like a miss");
+        assert_eq!(seconds(&large), (8, 5), "computed from a cached part");
         assert_eq!(seconds(&large), (8, 5));
-        assert_eq!(now.load(Relaxed), 5, "each was made once");
+        assert_eq!(now.load(Relaxed), 5, "each was computed once");
     }
 
     #[test]
-    fn what_failed_is_not_kept() {
+    fn failures_are_not_cached() {
         let clock = || Duration::ZERO;
         let shared = Shared::new(&clock);
         let memo = Memo::<u8, u32>::default();
         assert!(shared.get(&memo, 0, || Err(crate::Error::Interrupted)).is_err());
-        assert_eq!(*shared.get(&memo, 0, || Ok(3)).expect("made now"), 3);
+        assert_eq!(*shared.get(&memo, 0, || Ok(3)).expect("computed now"), 3);
     }
 }

@@ -1,4 +1,4 @@
-//! What is asked of a method, and its answer.
+//! The target of a method, and its solution.
 
 use std::sync::Arc;
 
@@ -12,7 +12,7 @@ use crate::rows::Rows;
 use crate::spec::Spec;
 use crate::spectrum::Expansion;
 
-/// What the user asks of a method: how small, or how good.
+/// The user's target for a model: how small, or how good.
 ///
 /// ```
 /// use skpca::{Fit, Target, toys};
@@ -32,7 +32,7 @@ pub enum Target {
 }
 
 impl Target {
-    /// The same of a table of no more rows than this.
+    /// Limits a number of support points to the number of rows.
     pub(crate) fn at_most(self, rows: usize) -> Target {
         match self {
             Target::Support(m) => Target::Support(m.min(rows)),
@@ -40,7 +40,7 @@ impl Target {
         }
     }
 
-    /// The error where a method was given its `own` parameter beside this.
+    /// Returns the error for a target that is given together with the method's `own` parameter.
     pub(crate) fn refused(self, own: &str) -> Error {
         let (name, value) = match self {
             Target::Support(m) => ("support", m as f64),
@@ -50,14 +50,14 @@ impl Target {
     }
 }
 
-/// Points that others express are left out.
+/// Why a model usually has fewer points than requested: linearly dependent points are left out.
 pub(crate) const DEPENDENT: &str = "the others depend on them";
 
-/// Where the support comes from.
+/// The support points.
 pub(crate) enum Support {
-    /// Rows of the training data, increasing.
+    /// Numbers of rows of the training data, increasing.
     Rows(Vec<usize>),
-    /// Points of the method's own.
+    /// Synthetic points.
     Points(Points<'static>),
 }
 
@@ -69,7 +69,7 @@ impl Support {
         }
     }
 
-    /// The points themselves; `all` are those that rows are counted in.
+    /// Returns the points themselves; row numbers refer to `all`.
     pub(crate) fn points(&self, all: &dyn Rows) -> Result<Points<'static>> {
         match self {
             Support::Rows(rows) => all.gather(rows),
@@ -91,26 +91,26 @@ impl Chosen for Solution {
     }
 }
 
-/// A method's answer.
+/// The result of a method.
 pub(crate) struct Solution {
-    /// The method's name with the parameters it used, those it found included.
+    /// The method's name with the parameters it used, including those it determined itself.
     pub method: Spec,
     pub support: Support,
-    /// Over those of the support that are independent.
+    /// Components over the linearly independent points of the support.
     pub expansion: Expansion,
-    /// What the likelihood of new rows needs, where the method has one.
+    /// Parameters of the density of new rows, if the method has one.
     pub density: Option<Density>,
-    /// The fidelity, where it is not that of the components.
+    /// The fidelity, if it is not that of the components.
     pub fidelity: Option<f64>,
-    /// What exact kernel PCA captures with as many components, where their number was the method's own choice.
+    /// The variance that exact kernel PCA captures with as many components, if the method chose their number.
     pub reference: Option<Arc<Reference>>,
-    /// Why there may be fewer points than asked for.
+    /// Why there may be fewer points than requested.
     pub fewer: &'static str,
     pub report: Report,
 }
 
 impl Solution {
-    /// An answer with nothing special about it.
+    /// Creates a solution with default values of all other fields.
     pub(crate) fn new(method: Spec, support: Support, expansion: Expansion, report: Report) -> Solution {
         Solution {
             method,

@@ -1,4 +1,4 @@
-//! Feature space as the alternation sees it: vectors, their scatter, and the rows of the data as atoms.
+//! Feature space as the alternation uses it: vectors, their scatter, and the rows of the data as atoms.
 //!
 //! ```text
 //!            a vector                     ⟨u, v⟩     its values at all rows     T v
@@ -6,9 +6,8 @@
 //! kernel     v = Σ x_i φ_i,  y = K x      xᵤᵀ y_v    y                          x ← H y,  y ← K H y
 //! ```
 //!
-//! The factor is for kernels whose eigenvalues fall quickly, and for many rows. Where they do not, a factor that leaves
-//! nothing has as many columns as there are rows, and cubes of n are spent on it; the kernel matrix is its own factor,
-//! and takes squares.
+//! The factor is for kernels whose eigenvalues decay quickly, and for many rows. If they decay slowly, a complete
+//! factor has as many columns as there are rows and costs O(n³); the kernel matrix itself costs O(n²).
 
 use std::ops::Range;
 use std::sync::Arc;
@@ -31,24 +30,24 @@ use crate::spectrum::Span;
 #[derive(Clone)]
 pub(super) struct Vectors {
     x: Mat<f64>,
-    /// What inner products are taken with, where it is not `x`: as many rows of it as `x` has. Those below are linear
-    /// in the vectors too, and go with them.
+    /// The dual coordinates, if they are not `x`: inner products are taken between `x` and as many rows of `y` as `x`
+    /// has. Any further rows of `y` are other linear functions of the vectors, carried along.
     y: Option<Mat<f64>>,
 }
 
 impl Vectors {
-    /// Over the factor's columns, or over the rows.
+    /// Returns the coordinates, over the factor's columns or over the rows.
     #[cfg(test)]
     pub(super) fn coordinates(&self) -> &Mat<f64> {
         &self.x
     }
 
-    /// Whose coordinates are orthonormal.
+    /// Vectors in coordinates of an orthonormal basis.
     pub(super) fn plain(x: Mat<f64>) -> Vectors {
         Vectors { x, y: None }
     }
 
-    /// Of coordinates, what inner products are taken with, and what else goes with them.
+    /// Vectors with coordinates `x` and dual coordinates `y`, possibly followed by further linear functions.
     pub(super) fn paired(x: Mat<f64>, y: Mat<f64>) -> Vectors {
         Vectors { x, y: Some(y) }
     }
@@ -109,14 +108,14 @@ impl Vectors {
 
 /// Some rows of the data as vectors of feature space.
 pub(super) struct Atoms {
-    /// Their numbers …
+    /// Row numbers.
     pub rows: Vec<usize>,
-    /// … and a column each, in the space's own way.
+    /// One column per atom, in the representation of the space.
     columns: Mat<f64>,
 }
 
 impl Atoms {
-    /// Some of them, by their places.
+    /// Returns the atoms at the given positions.
     pub(super) fn select(&self, places: &[usize]) -> Atoms {
         let columns = Mat::from_fn(self.columns.nrows(), places.len(), |k, i| self.columns[(k, places[i])]);
         Atoms { rows: places.iter().map(|&i| self.rows[i]).collect(), columns }
@@ -128,12 +127,12 @@ impl Atoms {
     }
 }
 
-/// What the alternation asks of feature space.
+/// The operations in feature space that the alternation needs.
 pub(super) trait Space: Sync {
     /// Number of rows.
     fn n(&self) -> usize;
 
-    /// Vectors that can be independent.
+    /// Dimension of the span of all rows, or an upper bound of it.
     fn rank(&self) -> usize;
 
     /// `Σ k(x, x)`
@@ -147,7 +146,7 @@ pub(super) trait Space: Sync {
     /// The sums `Σ_i a_ik φ_i`.
     fn combination(&self, atoms: &Atoms, a: MatRef<f64>) -> Vectors;
 
-    /// One of so many vectors that span the space.
+    /// Returns the i-th of `rank` vectors that span the space.
     fn direction(&self, i: usize) -> Vectors;
 
     /// `T v`
@@ -162,7 +161,7 @@ pub(super) trait Space: Sync {
     /// `⟨φ_i, v_k⟩`
     fn values(&self, atoms: &Atoms, v: &Vectors) -> Mat<f64>;
 
-    /// What `each` makes of `⟨φ_i, v_k⟩`, block after block of all rows.
+    /// Calls `each` with the values `⟨φ_i, v_k⟩` of every block of rows, and concatenates the results.
     fn pass(&self, v: &Vectors, each: &(dyn Fn(MatRef<f64>) -> Vec<f64> + Sync)) -> Vec<f64>;
 
     /// `⟨φ_i, φ_j⟩`
@@ -171,15 +170,15 @@ pub(super) trait Space: Sync {
     /// `⟨φ_i, T φ_j⟩`
     fn scattered(&self, a: &Atoms, b: &Atoms) -> Mat<f64>;
 
-    /// Rows, increasing, and coefficients over them that make the vectors `v`.
+    /// Returns rows, in increasing order, and the coefficients over them that express the vectors `v`.
     fn expansion(&self, v: &Vectors) -> (Vec<usize>, Mat<f64>);
 
-    /// What q components in the span of `rows` capture at best, or what the span of the components `own` over them
-    /// does.
+    /// Returns the variance captured by the best q components in the span of `rows`, or by the span of the components
+    /// `own` over them.
     fn captured(&self, rows: &[usize], own: Option<MatRef<f64>>, q: usize) -> Result<f64>;
 }
 
-/// By a factor and the scatter of its rows.
+/// Feature space represented by a factor and the scatter of its rows.
 pub(super) struct FactorSpace<'a> {
     pub factor: &'a Factor,
     pub t: &'a Mat<f64>,
@@ -251,7 +250,7 @@ impl Space for FactorSpace<'_> {
         dense::product(a.columns.transpose(), dense::product(self.t.as_ref(), b.columns.as_ref()).as_ref())
     }
 
-    /// Over the pivots, whose rows of the factor are triangular.
+    /// The rows are the pivots: their rows of the factor form a triangular matrix.
     fn expansion(&self, v: &Vectors) -> (Vec<usize>, Mat<f64>) {
         let pivots = &self.factor.pivots;
         let mut a = v.x.clone();
@@ -266,7 +265,7 @@ impl Space for FactorSpace<'_> {
     }
 }
 
-/// By the kernel matrix of all rows.
+/// Feature space represented by the kernel matrix of all rows.
 pub(super) struct KernelSpace<'a> {
     kernel: &'a Arc<dyn Kernel>,
     points: &'a Points<'a>,
@@ -275,14 +274,14 @@ pub(super) struct KernelSpace<'a> {
     trace: f64,
 }
 
-/// Rows up to which the kernel matrix is worked with.
+/// Maximum number of rows for which the kernel matrix is used.
 const KERNEL_ROWS: usize = 4000;
-/// Eigenvalues do not fall quickly if a factor of low rank leaves more than this share of the trace.
+/// Share of the trace left by a factor of low rank above which eigenvalues count as decaying slowly.
 const SPREAD: f64 = 1e-3;
 
 impl<'a> KernelSpace<'a> {
-    /// The space of a task whose factor would have a column for nearly every row. Only kernels that are positive
-    /// definite whatever the points are: a factor would notice others.
+    /// Returns the space for a task whose factor would have a column for nearly every row, else `None`. It is used only
+    /// for kernels that are positive definite for all points: with others, the factor detects indefiniteness.
     pub(super) fn of(task: &'a Task, rank: usize) -> Result<Option<KernelSpace<'a>>> {
         let Task { kernel, center, .. } = *task;
         let n = task.n();
@@ -306,7 +305,7 @@ impl<'a> KernelSpace<'a> {
         KernelSpace { kernel, points, center, operator: KernelOperator::new(kernel, points, center), trace }
     }
 
-    /// The leading eigenvalues, and their directions in feature space.
+    /// Computes the leading eigenvalues and the corresponding directions in feature space.
     pub(super) fn leading(&self, task: &Task) -> Result<(Vec<f64>, Vectors)> {
         let accuracy = Accuracy { trace: self.trace, ..Accuracy::default() };
         let pairs = top_of_kernel(&self.operator, task.q, accuracy, task.seed, task.watch)?;
@@ -373,7 +372,7 @@ impl Space for KernelSpace<'_> {
         self.vectors(self.centred(v.dual()))
     }
 
-    /// Without a product with K: `T v` is needed at the atoms only.
+    /// Needs no product with K, because `T v` is evaluated at the atoms only.
     fn along(&self, atoms: &Atoms, v: &Vectors) -> (Mat<f64>, Vec<f64>) {
         let y = self.centred(v.dual());
         let squares = (0..v.count()).map(|k| v.dual().col(k).transpose() * y.col(k)).collect();

@@ -1,4 +1,4 @@
-//! Sparse loadings (Zou, Hastie & Tibshirani 2006): linear components that look at few columns each.
+//! Sparse loadings (Zou, Hastie & Tibshirani 2006): linear components of few columns each.
 //!
 //! ```text
 //! min over B, P   (1/n) Σ_j ‖x_j − P Bᵀ x_j‖² + λ‖B‖² + Σ_k λ₁ₖ‖b_k‖₁,   PᵀP = I        ridge = λ, penalty = λ₁
@@ -6,17 +6,17 @@
 //! B-step: ½ bᵀ(S + λ)b − bᵀS p_k + ½ λ₁ₖ‖b‖₁, an elastic net for each component     P-step: P = polar(S B)
 //! ```
 //!
-//! S is the covariance, all that is needed of the rows: one pass, d × d. Each loading `b / ‖b‖` is a synthetic point of
-//! the model with a coefficient of 1, so that features are `(x − x̄)ᵀb`. Components of sparse PCA are neither
-//! orthogonal nor uncorrelated; what they capture is counted in their span, and the report lists the *adjusted*
-//! variances of the paper, each without what those before it hold.
+//! Only the covariance S, d × d, is needed, which takes one pass over the rows. Each loading `b / ‖b‖` is a synthetic
+//! point of the model with a coefficient of 1, so that features are `(x − x̄)ᵀb`. Components of sparse PCA are neither
+//! orthogonal nor uncorrelated. Captured variance is that of their span, and the report lists the *adjusted* variances
+//! of the paper, each without the variance explained by earlier components.
 //!
-//! What it does well: components that can be read, as accurate as PCA's to a few per cent with a fraction of the
-//! columns. What it does not: a penalty shared by all components empties the last ones first, so that numbers of
-//! non-zero loadings (`nonzero`) are the better knob, and the alternation ends in a local minimum near PCA.
+//! Strength: interpretable components that capture within a few per cent as much as PCA with a fraction of the columns.
+//! Weaknesses: a penalty shared by all components empties the last ones first, so that it is better to set the numbers
+//! of non-zero loadings (`nonzero`); and the alternation ends in a local minimum near PCA.
 //!
-//! `polish` replaces the loadings, on the columns that they use, by those whose span captures most. The certificate is
-//! lost, and with it the uncorrelated components that P pulls the loadings to: adjusted variances fall.
+//! `polish` replaces the loadings by those on the same columns whose span captures most. This gives up the certificate,
+//! and components are more correlated: adjusted variances fall.
 //!
 //! `sequential` finds one component after the other, P orthogonal to those before it (Sjöstrand, Clemmensen, Larsen &
 //! Ersbøll 2018).
@@ -49,16 +49,16 @@ use crate::watch::{Watch, check};
 
 /// Default ridge, as a share of the largest eigenvalue.
 const RIDGE_SHARE: f64 = 1e-2;
-/// Two penalties with a target between them are near enough when they differ by this share.
+/// Relative width of the bracket of penalties at which a search ends.
 const TIGHT: f64 = 1e-3;
-/// A fidelity above this leaves no room for a penalty.
-const ALL: f64 = 1.0 - 1e-9;
-/// Columns in use are counted from this many times the largest useful penalty down.
+/// Fidelity above which no penalty is tried.
+const FULL: f64 = 1.0 - 1e-9;
+/// The search for a number of columns starts at half this multiple of the largest useful penalty.
 const BEGIN: f64 = 1.6;
 
 pub(super) const ENTRY: Entry = Entry {
     name: "spca",
-    summary: "linear components that look at few columns each (--kernel linear); a support of m is m columns in all",
+    summary: "linear components of few columns each (--kernel linear); a support of m means m columns in all",
     source: "Zou, Hastie & Tibshirani 2006",
     parameters: &[NONZERO, PENALTY, RIDGE, SEQUENTIAL, POLISH, ALTERNATIONS, TOLERANCE],
     capabilities: Capabilities { synthetic_points: true, linear: true, ..Capabilities::NONE },
@@ -77,7 +77,7 @@ const PENALTY: Parameter = Parameter::optional(
     "penalty",
     Domain::Numbers,
     BY_TARGET,
-    "what the size of a loading costs, in units of the covariance; several as 0.1:0.2, one per component",
+    "weight of the l1 penalty, in units of the covariance; several as 0.1:0.2, one per component",
 )
 .fixing_size();
 
@@ -85,24 +85,20 @@ const RIDGE: Parameter = Parameter::optional(
     "ridge",
     Domain::Number(Range::From(0.0)),
     "1e-2 times the largest eigenvalue",
-    "λ times the squared length of the loadings is added",
+    "λ: the objective includes λ times the squared length of the loadings",
 );
 
 const POLISH: Parameter = Parameter::boolean(
     "polish",
     false,
-    "true: on the columns that were chosen, the loadings whose span captures most; false: those of the elastic nets",
+    "true: the loadings on the selected columns whose span captures most; false: those of the elastic nets",
 );
 
-const TOLERANCE: Parameter = Parameter::number(
-    "tolerance",
-    Range::Above(0.0),
-    1e-6,
-    "when to stop: no component of P moves by more than this share of its length",
-)
-.as_sklearn("tol");
+const TOLERANCE: Parameter =
+    Parameter::number("tolerance", Range::Above(0.0), 1e-6, "relative change of the components of P at which to stop")
+        .as_sklearn("tol");
 
-/// What the paper exposes.
+/// The sparsity, if the user gives it.
 #[derive(Clone, Debug, PartialEq)]
 enum Sizes {
     Counts(Vec<f64>),
@@ -120,10 +116,10 @@ pub(crate) struct Spca {
     tolerance: f64,
 }
 
-/// A covariance matrix, and what is asked of it.
+/// A covariance matrix and the requested components.
 pub(crate) struct Question<'a> {
     pub covariance: &'a Mat<f64>,
-    /// Of the rows, means included: what rounding is a share of.
+    /// Trace of the uncentred second moment of the rows, to which rounding errors are relative.
     pub trace: f64,
     pub q: usize,
     pub aim: Target,
@@ -131,17 +127,17 @@ pub(crate) struct Question<'a> {
     pub watch: &'a dyn Watch,
 }
 
-/// What was found.
+/// The solution.
 pub(crate) struct Found {
-    /// d × q, of unit length.
+    /// Loadings of unit length, d × q.
     pub loadings: Mat<f64>,
-    /// λ₁ of each …
+    /// λ₁ of each component.
     pub penalties: Vec<f64>,
-    /// … and λ.
+    /// λ
     pub ridge: f64,
-    /// What the loadings' span captures …
+    /// Variance captured by the span of the loadings.
     pub captured: f64,
-    /// … and what PCA does with as many components as were asked for.
+    /// Variance captured by PCA with the requested number of components.
     pub exact: f64,
     pub report: Report,
 }
@@ -164,12 +160,12 @@ impl Spca {
         })
     }
 
-    /// The method that a spec names.
+    /// Creates the method that a spec describes.
     pub(crate) fn of(spec: &Spec) -> Result<Spca> {
         Spca::new(&mut Fields::new(spec, ENTRY.parameters))
     }
 
-    /// Whether it says itself how sparse the loadings are.
+    /// Rejects a target if the method's own parameters set the sparsity.
     pub(crate) fn refuse_target(&self, target: Option<Target>) -> Result<()> {
         match (&self.sizes, target) {
             (Some(_), Some(target)) => Err(target.refused("nonzero or penalty")),
@@ -177,7 +173,7 @@ impl Spca {
         }
     }
 
-    /// The loadings of a covariance matrix.
+    /// Computes sparse loadings of a covariance matrix.
     pub(crate) fn loadings(&self, question: &Question) -> Result<Found> {
         let Question { covariance: s, trace, q, seed, watch, .. } = *question;
         let pairs = top(s, q, Accuracy { trace, ..Accuracy::default() }, seed, watch)?;
@@ -219,7 +215,7 @@ impl Method for Spca {
         let expansion = span.given(Mat::identity(q, q).as_ref(), products)?;
         let method = self.spec(&found);
         let solution = Solution::new(method, Support::Points(support), expansion, found.report);
-        Ok(Solution { fewer: "spca keeps one point per component, over at most so many columns", ..solution })
+        Ok(Solution { fewer: "spca keeps one point per component, over at most this many columns", ..solution })
     }
 
     fn memory(&self, size: &Size) -> usize {
@@ -232,7 +228,7 @@ impl Method for Spca {
 }
 
 impl Spca {
-    /// The method with the parameters that made these loadings.
+    /// Returns the method with the parameters of these loadings.
     fn spec(&self, found: &Found) -> Spec {
         let list = |numbers: &[f64]| match numbers {
             [one, others @ ..] if others.iter().all(|v| v == one) => Value::from(*one),
@@ -251,7 +247,7 @@ impl Spca {
     }
 }
 
-/// Loadings of one matrix.
+/// The optimisation problem for one matrix.
 struct Problem<'a> {
     method: &'a Spca,
     gram: Gram<'a>,
@@ -261,7 +257,7 @@ struct Problem<'a> {
     watch: &'a dyn Watch,
 }
 
-/// Where an alternation has ended.
+/// The result of an alternation.
 struct State {
     p: Vectors,
     paths: Vec<Homotopy>,
@@ -270,7 +266,7 @@ struct State {
 }
 
 impl State {
-    /// Columns in use.
+    /// Returns the number of columns in use.
     fn columns(&self) -> usize {
         let used = self.paths.iter().flat_map(|path| path.active.iter().zip(&path.values));
         let mut used: Vec<usize> = used.filter(|(_, b)| **b != 0.0).map(|(j, _)| *j).collect();
@@ -298,7 +294,7 @@ impl Problem<'_> {
         self.start.count()
     }
 
-    /// At given numbers or penalties: one for all, or one per component.
+    /// Solves with given numbers of loadings or penalties: one for all components, or one for each.
     fn at(&self, sizes: &Sizes) -> Result<State> {
         let (name, list) = match sizes {
             Sizes::Counts(list) => ("nonzero", list),
@@ -318,12 +314,12 @@ impl Problem<'_> {
         self.solve(&(0..self.q()).map(each).collect::<Vec<_>>())
     }
 
-    /// With one penalty for all.
+    /// Solves with one penalty for all components.
     fn with_penalty(&self, penalty: f64) -> Result<State> {
         self.solve(&vec![Sparsity::Penalty(0.5 * penalty); self.q()])
     }
 
-    /// The most columns of at most `m` that a penalty leaves; nothing where all may stay.
+    /// Finds the penalty that keeps the most columns, at most `m`; `None` if all may stay.
     fn with_columns(&self, m: usize) -> Result<Option<State>> {
         if m >= self.d() {
             return Ok(None);
@@ -341,9 +337,9 @@ impl Problem<'_> {
         }
     }
 
-    /// The largest penalty whose loadings hold the fidelity; nothing where none does.
+    /// Finds the largest penalty whose loadings reach the fidelity; `None` if no penalty does.
     fn with_fidelity(&self, fidelity: f64, pairs: &Pairs) -> Result<Option<State>> {
-        if fidelity > ALL {
+        if fidelity > FULL {
             return Ok(None);
         }
         let all: f64 = pairs.values.iter().sum();
@@ -357,7 +353,7 @@ impl Problem<'_> {
         Ok(found.dense.map(|(_, state)| state))
     }
 
-    /// λ₁ from which on nothing is selected at the leading eigenvectors.
+    /// Returns the λ₁ above which nothing is selected at the leading eigenvectors.
     fn largest_penalty(&self) -> f64 {
         2.0 * self.correlations(&self.start).norm_max()
     }
@@ -385,14 +381,14 @@ impl Problem<'_> {
         Ok(all)
     }
 
-    /// A unit vector, while there are any.
+    /// Returns the i-th unit vector, or `None` if there is none.
     fn axis(&self, i: usize) -> Option<Vectors> {
         let d = self.d();
         (i < d).then(|| Vectors::plain(Mat::from_fn(d, 1, |j, _| if i == j { 1.0 } else { 0.0 })))
     }
 
-    /// B-steps and P-steps in turn; what is returned ends with a B-step. Numbers of loadings move the penalties from
-    /// round to round, which may go on for ever: after half of the rounds the penalties stay as they are.
+    /// Alternates B-steps and P-steps, ending with a B-step. With given numbers of loadings, penalties change from
+    /// round to round, possibly without end; therefore they are fixed after half of the rounds.
     fn alternate(&self, start: &Vectors, before: &Vectors, sizes: &[Sparsity]) -> Result<State> {
         let rounds = self.method.rounds;
         let (mut p, mut paths) = (start.clone(), vec![Homotopy::default(); sizes.len()]);
@@ -421,7 +417,7 @@ impl Problem<'_> {
         }
     }
 
-    /// Unit loadings with their certificate, or PCA's own where there is no state.
+    /// Returns unit loadings with their certificate, or those of PCA if there is no state.
     fn found(&self, state: Option<State>, pairs: &Pairs) -> Result<Found> {
         let (s, ridge) = (self.gram.s, self.gram.ridge);
         let exact = pairs.values.iter().sum();
@@ -473,7 +469,7 @@ impl Problem<'_> {
         Ok(Found { captured: held, loadings, penalties, ridge, exact, report })
     }
 
-    /// The objective, and the relative duality gap of the B-step, from the coefficients themselves.
+    /// Computes the objective and the relative duality gap of the B-step from the coefficients themselves.
     fn certificate(&self, state: &State, b: &Mat<f64>) -> (f64, f64) {
         let Gram { s, ridge } = self.gram;
         let (p, c) = (state.p.pair().0, self.correlations(&state.p));
@@ -484,8 +480,8 @@ impl Problem<'_> {
             let (whole, along) = (inner(p, c.as_ref()), inner(b.as_ref(), c.as_ref()));
             let held = inner(b.as_ref(), image.as_ref()) + ridge * inner(b.as_ref(), b.as_ref());
             let cost = path.penalty * b.col(k).norm_l1();
-            let pull = |i: usize| (c[(i, k)] - image[(i, k)] - ridge * b[(i, k)]).abs();
-            let largest = (0..b.nrows()).map(pull).fold(0.0, f64::max);
+            let gradient = |i: usize| (c[(i, k)] - image[(i, k)] - ridge * b[(i, k)]).abs();
+            let largest = (0..b.nrows()).map(gradient).fold(0.0, f64::max);
             let ratio = if path.penalty > 0.0 { largest / path.penalty } else { 1.0 };
             let bounds = lasso::bounds(whole - 2.0 * along + held, whole - along, cost, ratio);
             (primal, dual) = (primal + bounds.0, dual + bounds.1);
@@ -495,13 +491,13 @@ impl Problem<'_> {
     }
 }
 
-/// The largest loading of each component is positive.
+/// Flips signs so that the largest loading of each component is positive.
 fn upright(loadings: Mat<f64>) -> Mat<f64> {
     let signs: Vec<f64> = (0..loadings.ncols()).map(|k| largest(loadings.col_as_slice(k)).signum()).collect();
     Mat::from_fn(loadings.nrows(), loadings.ncols(), |i, k| loadings[(i, k)] * signs[k])
 }
 
-/// The first of the values of largest size.
+/// Returns the value of largest magnitude, the first of ties.
 fn largest(values: &[f64]) -> f64 {
     values.iter().copied().fold(0.0, |most: f64, v| if v.abs() > most.abs() { v } else { most })
 }
@@ -510,7 +506,7 @@ fn nonzero(b: MatRef<f64>, k: usize) -> usize {
     b.col(k).iter().filter(|v| **v != 0.0).count()
 }
 
-/// `tr Qᵀ S Q`, Q an orthonormal basis of the loadings that are not zero.
+/// Computes `tr Qᵀ S Q`, Q an orthonormal basis of the loadings that are not zero.
 fn captured(s: &Mat<f64>, loadings: &Mat<f64>) -> Result<f64> {
     let alive: Vec<usize> = (0..loadings.ncols()).filter(|&k| loadings.col(k).norm_max() > 0.0).collect();
     if alive.is_empty() {
@@ -523,8 +519,8 @@ fn captured(s: &Mat<f64>, loadings: &Mat<f64>) -> Result<f64> {
     Ok((0..basis.ncols()).map(|k| basis.col(k).transpose() * image.col(k)).sum())
 }
 
-/// Zou's adjusted variances: of each component what is uncorrelated with those before it, the squared diagonal of R in
-/// `X V = Q R`.
+/// Computes the adjusted variances of Zou et al.: the part of each component that is uncorrelated with the previous
+/// ones, which is the squared diagonal of R in `X V = Q R`.
 pub(crate) fn adjusted(s: &Mat<f64>, loadings: MatRef<f64>) -> Vec<f64> {
     let image = dense::product(s.as_ref(), loadings);
     let mut left = dense::product(loadings.transpose(), image.as_ref());

@@ -1,4 +1,5 @@
-//! What a method is asked to do, and what fits have in common: factor, scatter, reference, components over a support.
+//! The input of a method, and the computations that methods share: factor, scatter, reference, components over a
+//! support.
 
 use std::sync::{Arc, OnceLock};
 
@@ -20,14 +21,16 @@ use crate::rows::{Rows, Weighted};
 use crate::spectrum::{Expansion, Span};
 use crate::watch::Watch;
 
-/// Rank of the factor by default: all of it up to this many rows …
-const EXACT_ROWS: usize = 1000;
-/// … 500 above, and less where the factor would take more numbers than this.
+/// Number of rows up to which the factor has full rank by default.
+const FULL_RANK_ROWS: usize = 1000;
+/// Default rank of the factor of more rows.
 const RANK: usize = 500;
+/// Number of entries of the factor above which its default rank is lower than that.
+const MAX_ENTRIES: usize = 200_000_000;
+/// The default rank is not lowered below this one.
 pub(super) const LEAST_RANK: usize = 200;
-const FACTOR: usize = 200_000_000;
 
-/// The rank that the user asked for, or a good one for n rows.
+/// Returns the rank requested by the user, or a good one for n rows.
 pub(super) fn usual_rank(asked: Option<usize>, n: usize, target: Option<Target>) -> usize {
     let enough = match target {
         Some(Target::Support(m)) => m.saturating_mul(2),
@@ -35,42 +38,42 @@ pub(super) fn usual_rank(asked: Option<usize>, n: usize, target: Option<Target>)
     };
     match asked {
         Some(rank) => rank.clamp(1, n),
-        None if n <= EXACT_ROWS => n,
-        None => RANK.min((FACTOR / n).max(LEAST_RANK)).max(enough).min(n),
+        None if n <= FULL_RANK_ROWS => n,
+        None => RANK.min((MAX_ENTRIES / n).max(LEAST_RANK)).max(enough).min(n),
     }
 }
 
-/// A factor ends where no more than this share of the trace is left.
+/// Share of the trace left by a factor at which it is complete.
 const ROUNDING: f64 = 1e-13;
-/// One that leaves no more than this knows what exact kernel PCA captures.
+/// Share of the trace left by a factor up to which its eigenvalues are those of exact kernel PCA.
 const EXACT: f64 = 1e-11;
-/// Why there is nothing to find.
+/// The reason given when there are no components.
 pub(crate) const NO_VARIANCE: &str = "to working precision, the kernel does not vary over these rows";
 
-/// All that a method may see.
+/// Everything that a method may see.
 pub(crate) struct Task<'a> {
     pub kernel: &'a Arc<dyn Kernel>,
     pub rows: &'a dyn Rows,
-    /// Classes of the rows, where they are known.
+    /// Classes of the rows, if known.
     pub labels: Option<&'a Labels>,
-    /// Components to find …
+    /// Number of components to find.
     pub q: usize,
-    /// … and whether the user said so.
+    /// Whether the user chose that number.
     pub asked: bool,
     pub target: Option<Target>,
     pub center: bool,
     pub seed: u64,
     pub watch: &'a dyn Watch,
-    /// Whether anybody will ask for the fidelity.
+    /// Whether the fidelity will be needed.
     pub judged: bool,
-    /// What exact kernel PCA captures, once somebody knows.
+    /// The variance that exact kernel PCA captures, once known.
     reference: OnceLock<Arc<Reference>>,
-    /// What fits before this one have made of the same rows.
+    /// The cache shared with other fits of the same rows.
     pub shared: Option<&'a Shared<'a>>,
 }
 
 impl<'a> Task<'a> {
-    /// `q` components of all rows.
+    /// Creates a task to find `q` components of all rows.
     pub(crate) fn new(kernel: &'a Arc<dyn Kernel>, rows: &'a dyn Rows, q: usize, watch: &'a dyn Watch) -> Task<'a> {
         Task {
             kernel,
@@ -88,17 +91,17 @@ impl<'a> Task<'a> {
         }
     }
 
-    /// The same task over other rows, such as some of them.
+    /// Returns the same task over other rows, for example a sample.
     pub(crate) fn on<'b>(&'b self, rows: &'b dyn Rows) -> Task<'b> {
         Task { rows, labels: None, reference: OnceLock::new(), shared: None, ..*self }
     }
 
-    /// The same task with another number of components.
+    /// Returns the same task with another number of components.
     pub(crate) fn with_components(&self, q: usize) -> Task<'a> {
         Task { q, reference: OnceLock::new(), ..*self }
     }
 
-    /// The same task where what exact kernel PCA captures is known.
+    /// Returns the same task with a known reference.
     pub(crate) fn with_reference(&self, reference: Arc<Reference>) -> Task<'a> {
         Task { reference: OnceLock::from(reference), ..*self }
     }
@@ -113,22 +116,22 @@ impl<'a> Task<'a> {
         self.rows.d()
     }
 
-    /// What to aim at: the default fidelity unless the user says otherwise.
+    /// Returns the target; by default, the default fidelity.
     pub(crate) fn aim(&self) -> Target {
         self.target.unwrap_or(Target::Fidelity(FIDELITY))
     }
 
-    /// The number of points asked for; 0 where it is not that.
+    /// Returns the requested number of points, or 0 if the target is something else.
     pub(super) fn support(&self) -> usize {
         if let Some(Target::Support(m)) = self.target { m } else { 0 }
     }
 
-    /// Refuses a target where the method was given its `own` parameter.
+    /// Rejects a target given together with the method's `own` parameter.
     pub(crate) fn refuse_target(&self, own: &str) -> Result<()> {
         self.target.map_or(Ok(()), |target| Err(target.refused(own)))
     }
 
-    /// What fits before this one have made, or `make` makes.
+    /// Returns the shared value of `key`, computing it with `make` if there is none.
     fn shared<K: PartialEq, V>(
         &self,
         memo: impl for<'s> Fn(&'s Shared) -> &'s Memo<K, V>,
@@ -141,7 +144,7 @@ impl<'a> Task<'a> {
         }
     }
 
-    /// The factor with at most `rank` columns.
+    /// Returns the factor with at most `rank` columns.
     fn factor(&self, rank: usize) -> Result<Arc<Factor>> {
         let rank = rank.min(self.kernel.rank(self.d()));
         let stop = Stop { rank, residual: ROUNDING };
@@ -149,7 +152,7 @@ impl<'a> Task<'a> {
         self.shared(|shared| &shared.factors, rank, make)
     }
 
-    /// The factor with at most `rank` columns and the scatter of its rows.
+    /// Returns the factor with at most `rank` columns and the scatter of its rows.
     pub(crate) fn scattered(&self, rank: usize) -> Result<Arc<Scattered>> {
         let make = || {
             let factor = self.factor(rank)?;
@@ -159,14 +162,14 @@ impl<'a> Task<'a> {
         self.shared(|shared| &shared.scattered, (rank, self.center), make)
     }
 
-    /// The leading eigenpairs of the factor's `t`.
+    /// Computes the leading eigenpairs of `t`, the scatter of the factor.
     pub(crate) fn leading(&self, factor: &Factor, t: &Mat<f64>) -> Result<Pairs> {
         let pairs = top(t, self.q, Accuracy { trace: factor.trace, ..Accuracy::default() }, self.seed, self.watch)?;
         self.note_exact(factor, &pairs.values)?;
         Ok(pairs)
     }
 
-    /// The factor in coordinates where its scatter is diagonal.
+    /// Returns the factor in coordinates where its scatter is diagonal.
     pub(crate) fn principal(&self, rank: usize) -> Result<Arc<Principal>> {
         let make = || {
             let Scattered { factor, t, .. } = Arc::unwrap_or_clone(self.scattered(rank)?);
@@ -181,13 +184,13 @@ impl<'a> Task<'a> {
         Ok(principal)
     }
 
-    /// A factor that leaves nothing knows what exact kernel PCA captures: its leading eigenvalues.
+    /// Records the reference if the factor is complete: the sum of its leading eigenvalues.
     fn note_exact(&self, factor: &Factor, leading: &[f64]) -> Result<()> {
         self.note(self.exact(factor, leading)?);
         Ok(())
     }
 
-    /// What exact kernel PCA captures, where a factor with these leading eigenvalues leaves nothing of it.
+    /// Returns what exact kernel PCA captures if the factor with these leading eigenvalues is complete.
     pub(super) fn exact(&self, factor: &Factor, leading: &[f64]) -> Result<Option<Reference>> {
         if factor.residual_trace <= EXACT * factor.trace {
             return self.captured(leading).map(Some);
@@ -195,7 +198,7 @@ impl<'a> Task<'a> {
         if leading.is_empty() { Err(Error::NoVariance { why: NO_VARIANCE.into() }) } else { Ok(None) }
     }
 
-    /// What exact kernel PCA with these eigenvalues captures.
+    /// Returns what exact kernel PCA with these eigenvalues captures.
     pub(super) fn captured(&self, leading: &[f64]) -> Result<Reference> {
         if leading.is_empty() {
             return Err(Error::NoVariance { why: NO_VARIANCE.into() });
@@ -203,15 +206,14 @@ impl<'a> Task<'a> {
         Ok(Reference::known(self.n(), leading.iter().sum(), self.center, self.seed))
     }
 
-    /// Keeps what exact kernel PCA captures, where somebody knows, for all who ask later. The first to know it is
-    /// right.
+    /// Records what exact kernel PCA captures for later calls of [`Task::reference`]. The first value stays.
     pub(super) fn note(&self, reference: Option<Reference>) {
         if let Some(reference) = reference {
             let _ = self.reference.set(Arc::new(reference));
         }
     }
 
-    /// The best components in the span of `rows`, or a method's `own` over them.
+    /// Computes the best components in the span of `rows`, or takes the method's `own` components over them.
     pub(crate) fn expansion(&self, rows: &[usize], own: Option<MatRef<f64>>) -> Result<Expansion> {
         let support = self.rows.gather(rows)?;
         match own {
@@ -220,17 +222,17 @@ impl<'a> Task<'a> {
         }
     }
 
-    /// The best components in the span of any points.
+    /// Computes the best components in the span of any points.
     pub(crate) fn expansion_of(&self, support: &Points<'static>) -> Result<Expansion> {
         self.span(support)?.best(self.q, self.watch)
     }
 
-    /// The span of any points.
+    /// Computes the span of any points.
     pub(crate) fn span(&self, support: &Points<'static>) -> Result<Span> {
         Span::new(self.kernel, self.rows, support, self.center, self.watch)
     }
 
-    /// The share of exact kernel PCA's captured variance that components over `rows` capture.
+    /// Returns the fidelity of components over `rows`: their captured variance divided by that of exact kernel PCA.
     pub(crate) fn fidelity(&self, rows: &[usize], expansion: &Expansion) -> Result<f64> {
         if expansion.kept.len() == self.n() && expansion.frame.is_none() {
             return Ok(1.0);
@@ -238,17 +240,17 @@ impl<'a> Task<'a> {
         self.reference()?.fidelity(self.kernel, self.rows, || self.rows.gather(rows), expansion)
     }
 
-    /// The same of components over any points.
+    /// Returns the fidelity of components over any points.
     pub(crate) fn fidelity_of(&self, support: &Points<'static>, expansion: &Expansion) -> Result<f64> {
         self.reference()?.fidelity(self.kernel, self.rows, || Ok(support.clone()), expansion)
     }
 
-    /// What is asked of exact kernel PCA of these rows.
+    /// Returns the settings of the exact kernel PCA that this task is compared with.
     pub(crate) fn question(&self) -> Question {
         Question { q: self.q, center: self.center, seed: self.seed }
     }
 
-    /// What exact kernel PCA captures, computed on first use.
+    /// Returns what exact kernel PCA captures, computed on first use.
     pub(crate) fn reference(&self) -> Result<&Arc<Reference>> {
         if let Some(known) = self.reference.get() {
             return Ok(known);
@@ -258,7 +260,7 @@ impl<'a> Task<'a> {
         Ok(self.reference.get_or_init(|| reference))
     }
 
-    /// `‖φ̄‖²`, where it became known on the way.
+    /// Returns `‖φ̄‖²` if it has been computed already.
     pub(crate) fn known_mean_norm(&self) -> Option<f64> {
         self.reference.get().and_then(|reference| reference.mean_norm)
     }

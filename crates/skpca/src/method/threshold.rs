@@ -1,4 +1,4 @@
-//! Naive thresholding, the baseline of Das, Golatkar & Awate 2018: each component keeps its largest coefficients.
+//! Plain thresholding, the baseline of Das, Golatkar & Awate 2018: each component keeps its largest coefficients.
 //!
 //! ```text
 //! a_k = u_k / √λ_k,  K̃ u_k = λ_k u_k,   all but the `keep` largest |a_ik| of each component set to zero
@@ -19,13 +19,14 @@ use crate::report::Report;
 use crate::spec::Spec;
 use crate::spectrum::Expansion;
 
-/// Rank of the factor from which the eigenvectors come, exact up to as many rows …
+/// Maximum rank of the factor from which eigenvectors are computed; exact up to this many rows.
 const RANK: usize = 1000;
-/// … and less where the factor would take more numbers than this.
-const NUMBERS: usize = 50_000_000;
+/// Number of entries of the factor above which its rank is lower than that.
+const MAX_ENTRIES: usize = 50_000_000;
+/// The rank is not lowered below this one.
 const LEAST_RANK: usize = 200;
-/// A search for a fidelity ends at this many points: a baseline that needs more is no sparse model.
-const MOST: usize = 1000;
+/// Number of points at which a search for a fidelity ends: with more, the baseline is not a sparse model.
+const MAX_POINTS: usize = 1000;
 
 pub(super) const ENTRY: Entry = Entry {
     name: "threshold",
@@ -41,7 +42,7 @@ const KEEP: Parameter =
 
 #[derive(Debug)]
 struct Threshold {
-    /// Coefficients a component.
+    /// Number of coefficients per component.
     keep: Option<usize>,
     refit: bool,
 }
@@ -65,10 +66,10 @@ impl Method for Threshold {
             (Some(keep), _) => keep.min(n),
             (None, Target::Support(m)) => choice.last(|keep| Ok(choice.rows(keep).len() <= m))?.ok_or_else(|| {
                 let least = choice.rows(1).len();
-                Error::parameter("support", m, &format!("at least {least}: one point a component"))
+                Error::parameter("support", m, &format!("at least {least}: one point per component"))
             })?,
             (None, Target::Fidelity(fidelity)) => {
-                let short = |keep| Ok(choice.rows(keep).len() <= MOST && choice.fidelity(keep)? < fidelity);
+                let short = |keep| Ok(choice.rows(keep).len() <= MAX_POINTS && choice.fidelity(keep)? < fidelity);
                 choice.last(short)?.map_or(1, |keep| (keep + 1).min(n))
             }
         };
@@ -76,7 +77,7 @@ impl Method for Threshold {
         let expansion = choice.expansion(&rows, keep)?;
         let method = Spec::new("threshold").with("keep", keep).with("refit", self.refit);
         let report = Report { rounds: 1, converged: true, ..Report::default() };
-        let fewer = "one coefficient more per component would need more points";
+        let fewer = "one more coefficient per component would need more points";
         Ok(Solution { fewer, ..Solution::new(method, Support::Rows(rows), expansion, report) })
     }
 
@@ -87,10 +88,10 @@ impl Method for Threshold {
 }
 
 fn rank(n: usize) -> usize {
-    RANK.min((NUMBERS / n.max(1)).max(LEAST_RANK)).min(n)
+    RANK.min((MAX_ENTRIES / n.max(1)).max(LEAST_RANK)).min(n)
 }
 
-/// Kernel PCA's coefficients, and how many of each component to keep.
+/// The coefficients of kernel PCA, to be truncated.
 struct Truncation<'a> {
     task: &'a Task<'a>,
     refit: bool,
@@ -100,7 +101,7 @@ struct Truncation<'a> {
 }
 
 impl Truncation<'_> {
-    /// The union of the rows kept, increasing.
+    /// Returns the union of the kept rows, in increasing order.
     fn rows(&self, keep: usize) -> Vec<usize> {
         let mut rows: Vec<usize> = self.order.iter().flat_map(|order| order[..keep].iter().copied()).collect();
         rows.sort_unstable();
@@ -126,7 +127,8 @@ impl Truncation<'_> {
         self.task.fidelity(&rows, &self.expansion(&rows, keep)?)
     }
 
-    /// The largest number of kept coefficients for which `holds`, which once false stays so; nothing if it never does.
+    /// Returns the largest number of kept coefficients for which `holds` is true; `None` if it never is. Once false, it
+    /// must stay false for larger numbers.
     fn last(&self, holds: impl Fn(usize) -> Result<bool>) -> Result<Option<usize>> {
         let n = self.a.nrows();
         let (mut low, mut high) = (0, 1);
@@ -155,7 +157,7 @@ mod tests {
     fn the_factor_of_many_rows_has_fewer_columns() {
         assert_eq!([1, 900, 5000, 50_000].map(rank), [1, 900, RANK, RANK]);
         for n in [60_000, 190_000, 10_000_000] {
-            assert!(rank(n) * n <= NUMBERS.max(LEAST_RANK * n), "{n}: {}", rank(n));
+            assert!(rank(n) * n <= MAX_ENTRIES.max(LEAST_RANK * n), "{n}: {}", rank(n));
         }
     }
 }

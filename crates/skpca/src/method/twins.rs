@@ -1,4 +1,4 @@
-//! Which rows are equal?
+//! Finds equal rows.
 
 use std::cmp::Ordering;
 
@@ -6,12 +6,12 @@ use rayon::prelude::*;
 
 use crate::points::Points;
 
-/// Rows that are equal. Under a ridge on coefficients they share what one would pay for alone: together they are one
-/// row whose ridge is λ over their number.
+/// Equal rows. Under a ridge penalty on coefficients, c equal rows share a coefficient: together they act as one row
+/// with the ridge λ/c.
 pub(super) struct Twins {
-    /// How many each row is, itself included.
+    /// For each row, the number of rows equal to it, itself included.
     pub counts: Vec<f64>,
-    /// All but the first of each.
+    /// All rows that equal an earlier one.
     pub others: Vec<usize>,
 }
 

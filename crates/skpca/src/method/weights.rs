@@ -1,4 +1,4 @@
-//! The weights that maximise the likelihood of Tipping's covariance model (2001), by an active set.
+//! The weights that maximise the likelihood of Tipping's covariance model (2001), by an active-set method.
 //!
 //! ```text
 //! C = σ²I + Σ w_i f_i f_iᵀ,   L(w) = −½ [ n log|C/σ²| + Σ_j f_jᵀC⁻¹f_j ],   w ≥ 0
@@ -10,10 +10,10 @@
 //! maximum:         ρ = 1 where w > 0,  ρ ≤ 1 elsewhere
 //! ```
 //!
-//! Rows of the factor are in coordinates where T is diagonal, so that Q is a sum of squares. As a difference it takes
-//! half the memory traffic, but loses digits where σ² is small: it is taken where enough of them are left. Newton needs
-//! m × m matrices alone; all points are looked at by two products n × r × m. The maximum is local: second maxima are
-//! rare and near the first (docs/decisions/0013).
+//! Rows of the factor are in coordinates where T is diagonal, so that Q is a sum of squares. Computed as a difference,
+//! Q takes half the memory traffic but loses digits if σ² is small; the difference is used when enough digits are left.
+//! Newton's method needs m × m matrices only; S and Q of all points take two products n × r × m. The maximum is local:
+//! other maxima are rare and close to it (docs/decisions/0013).
 
 use std::sync::Arc;
 
@@ -27,41 +27,42 @@ use crate::factor::Factor;
 use crate::random::{Random, Stream};
 use crate::watch::{Watch, check};
 
-/// ρ − 1 of the active points at which Newton stops, at first …
+/// Tolerance of Newton's method on |ρ − 1| of the active points in the first rounds.
 const LOOSE: f64 = 0.03;
-/// … and before all points are looked at, where there are many, or at last.
+/// The same in the last round, and before a pass over all of many points.
 const TIGHT: f64 = 1e-9;
-/// A point joins where ρ − 1 is above this.
+/// Points join if ρ − 1 is above this.
 const JOINS: f64 = 1e-9;
-/// Looks at the points.
+/// Maximum number of rounds, each of which optimises the active weights and lets points join.
 const ROUNDS: usize = 300;
-/// Points that may join between two looks at all of them, where there are more than twice as many.
+/// Number of candidates between two passes over all points, if there are more than twice as many points.
 pub(super) const NEAREST: usize = 2000;
-/// One in so many points is not far from joining …
+/// One in this many points belongs to the wide candidate set.
 const WIDE: usize = 16;
-/// … as seen with at most so many active points: later only those are looked at, until the last look at all.
+/// The wide candidate set is chosen when at most this many points are active; later passes use it in place of all
+/// points, until the last.
 const FEW: usize = 16;
-/// Points join while they gain at least this share of what the first did.
-const WORTH: f64 = 0.01;
-/// Q may be a difference where rounding moves ρ by less than this share of its distance from 1; what is subtracted is
-/// rounded by so many units.
+/// Points join while their gain is at least this share of the first one's.
+const MIN_GAIN: f64 = 0.01;
+/// Q is computed as a difference if rounding moves ρ by less than this share of its distance from 1.
 const ROUNDED: f64 = 1e-8;
+/// Relative rounding error of the terms of that difference.
 const UNITS: f64 = 64.0 * f64::EPSILON;
-/// A squared cosine that only collinear rows have: one of them is enough.
-const EQUAL: f64 = 1.0 - 1e-10;
+/// Squared cosine above which rows count as collinear, so that one of them suffices.
+const COLLINEAR: f64 = 1.0 - 1e-10;
 
-/// A maximum, or where the search for it ended.
+/// A maximum, or the state in which the search for it ended.
 #[derive(Clone, Debug, Default)]
 pub(super) struct WeightState {
-    /// Rows with a positive weight, increasing, …
+    /// Rows with a positive weight, increasing.
     pub rows: Vec<usize>,
-    /// … and their weights.
+    /// Their weights.
     pub weights: Vec<f64>,
     /// L
     pub likelihood: f64,
-    /// Points that were near to joining …
+    /// The points of largest ρ at the last pass, the candidates of the next rounds.
     near: Option<Arc<Near>>,
-    /// … and more of them, which were not so far from it.
+    /// The wide candidate set.
     wide: Option<Arc<Near>>,
     /// Largest |ρ − 1| of the active points, or ρ − 1 of the others if that is larger.
     pub violation: f64,
@@ -69,8 +70,8 @@ pub(super) struct WeightState {
 }
 
 impl WeightState {
-    /// Takes over which points are not far from joining, where `other` has seen all of them and this has not.
-    pub(super) fn see(&mut self, other: &WeightState) {
+    /// Takes over the wide candidate set of `other` if this state has none.
+    pub(super) fn share_wide(&mut self, other: &WeightState) {
         if self.wide.is_none() {
             self.wide.clone_from(&other.wide);
         }
@@ -80,14 +81,14 @@ impl WeightState {
 /// Which points may have a weight.
 #[derive(Clone, Copy, PartialEq)]
 pub(super) enum Over {
-    /// Some of them, once few have been seen among all.
+    /// The points of the wide candidate set, once it has been chosen.
     Wide,
     All,
 }
 
 /// The points and their second moment.
 pub(super) struct WeightProblem<'a> {
-    /// Rows in coordinates where T is diagonal.
+    /// The factor, in coordinates where T is diagonal.
     factor: &'a Factor,
     /// The diagonal of T.
     values: &'a [f64],
@@ -95,7 +96,7 @@ pub(super) struct WeightProblem<'a> {
     watch: &'a dyn Watch,
 }
 
-/// What a look at a row needs beside the row itself.
+/// Precomputed quadratic forms of a row.
 #[derive(Clone, Copy)]
 struct Forms {
     /// `‖f_i‖²`
@@ -104,28 +105,28 @@ struct Forms {
     moment: f64,
 }
 
-/// C⁻¹ as looks at rows see it.
+/// C⁻¹ in the form that S and Q of rows are computed from.
 struct Inverse<'a> {
     z: MatRef<'a, f64>,
     noise: f64,
-    /// Z and TZ, beside each other …
+    /// Z and TZ, side by side.
     both: Mat<f64>,
-    /// … and ZᵀTZ.
+    /// ZᵀTZ
     inner: Mat<f64>,
 }
 
-/// Some of the points.
+/// A subset of the points.
 #[derive(Debug)]
 struct Near {
-    /// Numbers of the rows, increasing …
+    /// Numbers of the rows, increasing.
     rows: Vec<usize>,
-    /// … and the rows themselves.
+    /// The rows themselves.
     atoms: Mat<f64>,
 }
 
-/// Points that may join, and what is known of them.
+/// Points that may join, with S and Q of each.
 struct Candidates {
-    /// Nothing if they are all there are.
+    /// The candidates, or `None` if they are all points.
     near: Option<Arc<Near>>,
     s: Vec<f64>,
     q: Vec<f64>,
@@ -152,24 +153,24 @@ impl<'a> WeightProblem<'a> {
         WeightProblem { factor, values, forms: forms.concat(), watch }
     }
 
-    /// The largest useful σ²: from there on no weight is positive.
+    /// Returns the largest useful σ²: at this value and above, no weight is positive.
     pub(super) fn largest_noise(&self) -> f64 {
         let n = self.factor.n() as f64;
         let ratio = |row: &Forms| if row.length > 0.0 { row.moment / (n * row.length) } else { 0.0 };
         self.forms.iter().map(ratio).fold(0.0, f64::max)
     }
 
-    /// Maximises at σ² = `noise`, from weights found at another.
+    /// Maximises at σ² = `noise`, starting from weights found at another value.
     pub(super) fn maximise(&self, noise: f64, start: Option<&WeightState>) -> Result<WeightState> {
         self.maximise_over(Over::All, noise, start)
     }
 
-    /// Whether there are so many points that a look at all of them is work.
+    /// Returns whether there are so many points that candidate sets pay off.
     pub(super) fn large(&self) -> bool {
         self.factor.n() > 2 * NEAREST
     }
 
-    /// Maximises over the points that were not far from joining, or over all.
+    /// Maximises over the wide candidate set or over all points.
     pub(super) fn maximise_over(&self, over: Over, noise: f64, start: Option<&WeightState>) -> Result<WeightState> {
         let mut state = start.cloned().unwrap_or_default();
         state.violation = f64::INFINITY;
@@ -187,7 +188,7 @@ impl<'a> WeightProblem<'a> {
             let mut look = self.look(near.take(), z.as_ref(), noise);
             let mut ratio = self.largest_ratio(&look, &state);
             if ratio <= 1.0 + JOINS && !everything && tolerance > TIGHT {
-                // A look at all points is dear: first settle among the near ones.
+                // A pass over all points is expensive: first converge on the candidates.
                 (tolerance, near) = (TIGHT, look.near);
                 continue;
             }
@@ -205,7 +206,7 @@ impl<'a> WeightProblem<'a> {
                 }
                 self.keep_near(&mut look);
             }
-            // Rounding may take points in and out for ever.
+            // Rounding could let points join and leave forever.
             idle = if state.likelihood > before + self.rounding(&state, noise) { 0 } else { idle + 1 };
             let joined = ratio > 1.0 + JOINS && idle < 5 && self.join(&mut look, &mut state, z, noise);
             if !joined && (tolerance <= TIGHT || state.rows.is_empty()) {
@@ -225,13 +226,13 @@ impl<'a> WeightProblem<'a> {
         Ok(state)
     }
 
-    /// How far L can be wrong.
+    /// Returns a bound of the rounding error of L.
     fn rounding(&self, state: &WeightState, noise: f64) -> f64 {
         let trace: f64 = self.values.iter().sum();
         10.0 * state.rows.len().max(50) as f64 * f64::EPSILON * (trace / noise + state.likelihood.abs())
     }
 
-    /// Newton on the active weights; those that end at zero leave.
+    /// Runs Newton's method on the active weights and drops points whose weight becomes zero.
     fn settle(&self, state: &mut WeightState, noise: f64, tolerance: f64) -> Result<()> {
         let f = self.factor.rows_of(&state.rows);
         let scaled = Mat::from_fn(f.nrows(), f.ncols(), |i, k| f[(i, k)] * self.values[k]);
@@ -251,7 +252,7 @@ impl<'a> WeightProblem<'a> {
         Ok(())
     }
 
-    /// Z, r × m, with `C⁻¹ = (I − ZZᵀ/σ²)/σ²`.
+    /// Computes Z, r × m, with `C⁻¹ = (I − ZZᵀ/σ²)/σ²`.
     fn spread(&self, state: &WeightState, noise: f64) -> Result<Mat<f64>> {
         let f = self.factor.rows_of(&state.rows);
         let roots: Vec<f64> = state.weights.iter().map(|w| w.sqrt()).collect();
@@ -261,7 +262,7 @@ impl<'a> WeightProblem<'a> {
         Ok(z.transpose().to_owned())
     }
 
-    /// S and Q of the points given, or of all.
+    /// Computes S and Q of the given points, or of all.
     fn look(&self, near: Option<Arc<Near>>, z: MatRef<f64>, noise: f64) -> Candidates {
         let scaled = Mat::from_fn(z.nrows(), z.ncols(), |k, j| self.values[k] * z[(k, j)]);
         let inner = dense::product(z.transpose(), scaled.as_ref());
@@ -286,13 +287,13 @@ impl<'a> WeightProblem<'a> {
         Candidates { near, s, q }
     }
 
-    /// S and Q of rows `f`.
+    /// Computes S and Q of the rows `f`.
     fn ratios(&self, f: MatRef<f64>, forms: &[Forms], inverse: &Inverse) -> (Vec<f64>, Vec<f64>) {
         let quick = if self.large() { self.ratios_by_differences(f, forms, inverse) } else { None };
         quick.unwrap_or_else(|| self.ratios_by_squares(f, forms, inverse))
     }
 
-    /// `Q = fᵀTf − 2 aᵀZᵀTf + aᵀZᵀTZ a` with a = Zᵀf/σ², unless rounding would show.
+    /// Computes `Q = fᵀTf − 2 aᵀZᵀTf + aᵀZᵀTZ a` with a = Zᵀf/σ²; `None` if rounding errors would be too large.
     fn ratios_by_differences(
         &self,
         f: MatRef<f64>,
@@ -323,7 +324,7 @@ impl<'a> WeightProblem<'a> {
         self.resolved(forms, (&s, &q), *noise).then_some((s, q))
     }
 
-    /// Q as a sum of squares.
+    /// Computes Q as a sum of squares.
     fn ratios_by_squares(&self, f: MatRef<f64>, forms: &[Forms], inverse: &Inverse) -> (Vec<f64>, Vec<f64>) {
         let Inverse { z, noise, .. } = *inverse;
         let mut along = dense::streamed_product(f, z);
@@ -343,7 +344,7 @@ impl<'a> WeightProblem<'a> {
         (s, q)
     }
 
-    /// Whether rounding of a Q that is a difference leaves ρ as it is.
+    /// Returns whether ρ is accurate although Q was computed as a difference.
     fn resolved(&self, forms: &[Forms], (s, q): (&[f64], &[f64]), noise: f64) -> bool {
         let n = self.factor.n() as f64;
         forms
@@ -356,7 +357,7 @@ impl<'a> WeightProblem<'a> {
         if look.s[i] > 0.0 { look.q[i] / (self.factor.n() as f64 * look.s[i]) } else { 0.0 }
     }
 
-    /// The largest ρ of a point that is not active.
+    /// Returns the largest ρ of the points that are not active.
     fn largest_ratio(&self, look: &Candidates, state: &WeightState) -> f64 {
         let parts = blocks::map(look.s.len(), |places| {
             let from = state.rows.partition_point(|&row| row < look.row(places.start));
@@ -380,7 +381,7 @@ impl<'a> WeightProblem<'a> {
         active.fold((self.largest_ratio(look, state) - 1.0).max(0.0), f64::max)
     }
 
-    /// Of many points, leaves those that are likely to join.
+    /// If there are many candidates, keeps only those that are likely to join.
     fn keep_near(&self, look: &mut Candidates) {
         if look.s.len() <= 2 * NEAREST {
             return;
@@ -391,7 +392,7 @@ impl<'a> WeightProblem<'a> {
         look.near = Some(near);
     }
 
-    /// So many of the points looked at, those of the largest ρ: their places, and the points.
+    /// Returns the `count` candidates of the largest ρ: their positions, and the points.
     fn nearest(&self, look: &Candidates, count: usize) -> (Vec<usize>, Arc<Near>) {
         let ratios =
             blocks::map(look.s.len(), |places| places.map(|i| self.ratio(look, i)).collect::<Vec<_>>()).concat();
@@ -407,7 +408,8 @@ impl<'a> WeightProblem<'a> {
         (places, Arc::new(Near { atoms, rows }))
     }
 
-    /// Where there are many points, some of them to begin with: those of the largest ρ would be all of one region.
+    /// Returns the initial candidates if there are many points: a random sample, because the points of the largest ρ
+    /// would all lie in one region.
     fn sample(&self) -> Option<Arc<Near>> {
         let n = self.factor.n();
         self.large().then(|| {
@@ -416,8 +418,8 @@ impl<'a> WeightProblem<'a> {
         })
     }
 
-    /// Points join one after the other, that of the largest gain first, each with its best weight; S and Q of the
-    /// others follow. Tells whether any did.
+    /// Lets points join one after the other, the one with the largest gain first, each with its best weight, and
+    /// updates S and Q of the others. Returns whether any point joined.
     fn join(&self, look: &mut Candidates, state: &mut WeightState, z: Mat<f64>, noise: f64) -> bool {
         let active = state.rows.len();
         let most = active.max(8);
@@ -427,7 +429,7 @@ impl<'a> WeightProblem<'a> {
         let mut first = 0.0;
         while model.taken < active + most {
             let (gain, i) = self.largest_gain(look, &closed);
-            if gain <= WORTH * first || gain <= 0.0 {
+            if gain <= MIN_GAIN * first || gain <= 0.0 {
                 break;
             }
             closed[i] = true;
@@ -448,7 +450,7 @@ impl<'a> WeightProblem<'a> {
         model.taken > active
     }
 
-    /// The largest gain of a point that is not `closed`, and which it is: that of the largest ρ.
+    /// Returns the largest gain of a point that is not `closed`, and its position: the point of the largest ρ.
     fn largest_gain(&self, look: &Candidates, closed: &[bool]) -> (f64, usize) {
         let ratio = |i: usize| if closed[i] { 0.0 } else { self.ratio(look, i) };
         let largest = (0..look.s.len()).map(|i| (ratio(i), i)).fold((0.0, 0), |a, b| if b.0 > a.0 { b } else { a });
@@ -456,7 +458,7 @@ impl<'a> WeightProblem<'a> {
         (0.5 * self.factor.n() as f64 * gain, largest.1)
     }
 
-    /// Point `i`, the row f, joins with a weight: C gains `w f fᵀ`, and S and Q follow by the rank-one formula
+    /// Adds point `i`, the row f, with a weight: C grows by `w f fᵀ`, and S and Q are updated by the rank-one formula
     /// `C⁻¹ − step C⁻¹f fᵀC⁻¹`.
     fn admit(&self, model: &mut Grown, look: &mut Candidates, i: usize, f: Mat<f64>, weight: f64) {
         let (s, q) = (look.s[i], look.q[i]);
@@ -476,7 +478,7 @@ impl<'a> WeightProblem<'a> {
     }
 }
 
-/// `Σ_k t_k u_ik²` of each row, or its squared length.
+/// Returns `Σ_k t_k u_ik²` of each row, or its squared length without `t`.
 fn weighted_squares(u: MatRef<f64>, t: Option<&[f64]>) -> Vec<f64> {
     let mut sums = vec![0.0; u.nrows()];
     for k in 0..u.ncols() {
@@ -486,10 +488,10 @@ fn weighted_squares(u: MatRef<f64>, t: Option<&[f64]>) -> Vec<f64> {
     sums
 }
 
-/// C while points join: `C⁻¹ = (I − ZZᵀ/σ²)/σ²`, Z with a column more a point.
+/// C while points join: `C⁻¹ = (I − ZZᵀ/σ²)/σ²`, where Z gains one column per point.
 struct Grown {
     z: Mat<f64>,
-    /// Columns of Z so far.
+    /// Number of columns of Z in use.
     taken: usize,
     /// Rows of the active points.
     atoms: Mat<f64>,
@@ -497,7 +499,7 @@ struct Grown {
 }
 
 impl Grown {
-    /// Room for `more` points.
+    /// Creates the model with room for `more` points.
     fn new(atoms: Mat<f64>, z: Mat<f64>, more: usize, noise: f64) -> Grown {
         let taken = z.ncols();
         let mut room = Mat::zeros(z.nrows(), taken + more);
@@ -508,7 +510,7 @@ impl Grown {
     fn has_collinear(&self, f: &Mat<f64>) -> bool {
         let products = dense::product(self.atoms.as_ref(), f.as_ref());
         let length = f.squared_norm_l2();
-        (0..self.taken).any(|a| products[(a, 0)].powi(2) > EQUAL * length * self.atoms.row(a).squared_norm_l2())
+        (0..self.taken).any(|a| products[(a, 0)].powi(2) > COLLINEAR * length * self.atoms.row(a).squared_norm_l2())
     }
 
     /// `C⁻¹x`
@@ -519,7 +521,7 @@ impl Grown {
         Mat::from_fn(x.nrows(), 1, |k, _| (x[(k, 0)] - back[(k, 0)] / self.noise) / self.noise)
     }
 
-    /// `C⁻¹` loses `step u uᵀ`, u = C⁻¹f.
+    /// Subtracts `step u uᵀ`, u = C⁻¹f, from `C⁻¹`.
     fn grow(&mut self, f: Mat<f64>, u: &Mat<f64>, step: f64) {
         let scale = self.noise * step.sqrt();
         self.z.col_mut(self.taken).iter_mut().zip(u.col(0).iter()).for_each(|(z, u)| *z = scale * u);
@@ -546,7 +548,7 @@ mod tests {
     }
 
     #[test]
-    fn every_step_climbs_and_what_joins_is_accounted_for() {
+    fn the_likelihood_never_falls_and_s_and_q_are_updated_exactly() {
         with_model(&toys::parabola(0), 80, |model| {
             let noise = 0.02 * model.largest_noise();
             let mut state = WeightState::default();
@@ -592,9 +594,9 @@ mod tests {
         });
     }
 
-    /// So many points that most looks are at those near to joining alone.
+    /// There are so many points that most rounds evaluate the candidates only.
     #[test]
-    fn the_certificate_is_over_all_points_where_there_are_many() {
+    fn the_certificate_covers_all_points_if_there_are_many() {
         let many = |i: usize| [(0.7 * i as f64).sin() + 1e-4 * i as f64, (0.31 * i as f64).cos()];
         let points = Points::new(2, (0..3 * NEAREST).flat_map(many).collect::<Vec<f64>>()).unwrap();
         with_model(&points, 60, |model| {

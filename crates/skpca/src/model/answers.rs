@@ -1,15 +1,15 @@
-//! What callers ask most often of a model, without looking into its [parts](Model::parts).
+//! Accessors for the most used [parts](Model::parts) of a model.
 
 use super::Model;
 use crate::points::Points;
 
 impl Model {
-    /// Rows that score higher are novel.
+    /// Returns the threshold; rows that score higher are novel.
     pub fn threshold(&self) -> f64 {
         self.parts.scores.threshold
     }
 
-    /// Whether a row with this score is novel.
+    /// Returns whether a row with this score is novel.
     ///
     /// ```
     /// use skpca::{Fit, Points, Precision, toys};
@@ -24,22 +24,22 @@ impl Model {
         score > self.threshold()
     }
 
-    /// How rare a score as high as this one is among training rows: `(1 + their number) / (1 + number of all)`.
+    /// Returns the p-value of a score: `(1 + number of training scores at least as high) / (1 + number of all)`.
     pub fn p_value(&self, score: f64) -> f64 {
         self.parts.scores.p_value(score)
     }
 
-    /// Captured variance as a share of what exact kernel PCA captures.
+    /// Returns captured variance divided by that of exact kernel PCA.
     pub fn fidelity(&self) -> f64 {
         self.parts.fidelity
     }
 
-    /// Variance along each component, per row, largest first where components are uncorrelated.
+    /// Returns the variance along each component, per row; largest first if components are uncorrelated.
     pub fn variances(&self) -> &[f64] {
         &self.parts.variances
     }
 
-    /// The support as the caller's columns have it, before scaling.
+    /// Returns the support points in the units of the caller's columns, before scaling.
     pub fn support(&self) -> Points<'static> {
         let (support, columns) = (&self.parts.support, &self.parts.columns);
         let of_row = |row: &[f64]| -> Vec<f64> {
@@ -48,12 +48,12 @@ impl Model {
         Points::finite(support.d(), support.rows().flat_map(of_row).collect::<Vec<f64>>())
     }
 
-    /// The training rows that are the support; none where its points are synthetic.
+    /// Returns the numbers of the training rows that are the support; `None` if its points are synthetic.
     pub fn support_rows(&self) -> Option<&[usize]> {
         self.parts.rows.as_deref()
     }
 
-    /// Whether the method reached its tolerance.
+    /// Returns whether the method reached its tolerance.
     pub fn converged(&self) -> bool {
         self.parts.report.converged
     }
@@ -64,7 +64,7 @@ mod tests {
     use crate::{Fit, Precision, Scaling, Spec, Target, toys};
 
     #[test]
-    fn answers_are_those_of_the_parts() {
+    fn accessors_agree_with_the_parts() {
         let points = toys::clusters(0);
         let fit = Fit { method: Spec::new("greedy"), target: Some(Target::Support(7)), ..Fit::default() };
         for scaling in [Scaling::Standard, Scaling::None] {

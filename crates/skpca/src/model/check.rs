@@ -1,5 +1,4 @@
-//! What a model that is read must satisfy before it is trusted: shapes, numbers, and that its components are
-//! components.
+//! Checks of a model read from a file: shapes, ranges of numbers, and that its components are orthonormal.
 
 use std::collections::HashSet;
 
@@ -11,18 +10,18 @@ use crate::error::{Error, Result};
 use crate::gram::Precision;
 use crate::report::ABOVE_ONE;
 
-/// Multiply-adds that are spent on checking the components of a model that is read …
-const CHECKED_WORK: usize = 4_000_000_000;
-/// … the error that they may have …
-const CHECKED_TO: f64 = 1e-6;
-/// … and that of rounding, as a share of the terms that cancel.
-const CHECKED_ROUNDING: f64 = 1e-12;
+/// Maximum number of multiply-adds for the check of the components.
+const MAX_WORK: usize = 4_000_000_000;
+/// Tolerance for norms, inner products and β.
+const TOLERANCE: f64 = 1e-6;
+/// Additional tolerance for rounding, as a share of the terms that cancel.
+const ROUNDING: f64 = 1e-12;
 
 impl Model {
-    /// Whether the components have unit norm, the frame makes them orthonormal and β is the mean projected on the
-    /// support: what a file says of itself but no shape shows. Models so large that it would take long are trusted.
+    /// Checks that the components have unit norm, the frame makes them orthonormal and β is the mean projected onto the
+    /// support. Models for which that would take too long are not checked.
     pub(crate) fn check_components(&self) -> Result<()> {
-        if self.m() * self.m() * (self.parts.support.d() + self.q()) > CHECKED_WORK {
+        if self.m() * self.m() * (self.parts.support.d() + self.q()) > MAX_WORK {
             return Ok(());
         }
         let check = ComponentCheck::new(self);
@@ -36,16 +35,16 @@ impl Model {
     }
 }
 
-/// What components are checked by.
+/// The quantities that the components are checked by.
 struct ComponentCheck<'a> {
     parts: &'a Parts,
     /// `K_zz [A β]`
     products: Mat<f64>,
     /// `Aᵀ K_zz A`
     gram: Mat<f64>,
-    /// The largest of `k(z, z)` and `|μ|`, the unit of all rounding …
+    /// The largest of `k(z, z)` and `|μ|`, the scale of rounding errors.
     largest: f64,
-    /// … and the sums of `|a|` and of `|β|` that multiply it.
+    /// The sums of `|a|` and of `|β|`, by which they are multiplied.
     sums: Vec<f64>,
 }
 
@@ -82,25 +81,25 @@ impl<'a> ComponentCheck<'a> {
         (0..gram.nrows()).all(|k| (0..=k).all(|l| sound(k, l)))
     }
 
-    /// Both sides of K β = μ have the kernel's unit.
+    /// Checks K β = μ relative to the largest kernel value.
     fn mean_is_projected(&self) -> bool {
         let (q, mu) = (self.gram.nrows(), &self.parts.mu);
-        let rounding = CHECKED_ROUNDING * self.sums[q];
+        let rounding = ROUNDING * self.sums[q];
         (0..mu.len()).all(|i| near(self.products[(i, q)] / self.largest, mu[i] / self.largest, rounding))
     }
 
-    /// Of the squared norm of component k.
+    /// Returns the rounding error of the squared norm of component k.
     fn rounding(&self, k: usize) -> f64 {
-        CHECKED_ROUNDING * self.sums[k] * self.sums[k] * self.largest
+        ROUNDING * self.sums[k] * self.sums[k] * self.largest
     }
 }
 
 fn near(found: f64, expected: f64, rounding: f64) -> bool {
-    (found - expected).abs() <= CHECKED_TO + rounding
+    (found - expected).abs() <= TOLERANCE + rounding
 }
 
 impl Parts {
-    /// What a reader must know before it trusts a file.
+    /// Checks the parts for consistency.
     pub(crate) fn check(&self) -> Result<()> {
         self.check_shapes()?;
         self.check_finite()?;
@@ -109,7 +108,7 @@ impl Parts {
         self.check_names()?;
         let shrinks = self.noise > 0.0 && self.noise.is_finite() && self.frame.is_none();
         if self.noise != 0.0 && !shrinks {
-            return Err(Error::file("its noise is no variance beside uncorrelated components"));
+            return Err(Error::file("its noise is not a positive variance, or its components are correlated"));
         }
         self.scores.check()
     }
@@ -193,7 +192,7 @@ impl Parts {
         }
         let sum: f64 = self.variances.iter().sum();
         if self.frame.is_none() && (sum - captured).abs() > ABOVE_ONE * captured {
-            return Err(Error::file("the variances do not add up to what is captured"));
+            return Err(Error::file("the variances do not add up to the captured variance"));
         }
         Ok(())
     }

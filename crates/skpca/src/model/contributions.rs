@@ -1,12 +1,14 @@
-//! Which inputs a row's novelty comes from: what the score would lose if one of them were what the model expects.
+//! Contributions of the inputs to a row's novelty: the decrease of the score if one of them had the value that the
+//! model expects.
 //!
 //! ```text
 //! gain_j = score(x) − min_v score(x with x_j = v)        share_j = gain_j / Σ gain
 //! ```
 //!
-//! Reconstruction-based contributions (Alcala & Qin 2009): of a row that one faulty input has carried away, only that
-//! input takes it back, at any distance. Slopes say less with every step: those of a bounded kernel vanish. The minimum
-//! over v is looked for among the values that support points have there, then between the two beside the best.
+//! These are reconstruction-based contributions (Alcala & Qin 2009): if a single faulty input moved a row away, at any
+//! distance, only that input can bring it back. Gradients do not show this, because those of a bounded kernel vanish
+//! far away. The minimum over v is searched among the values of the support points, then between the neighbours of the
+//! best.
 
 use faer::Mat;
 use rayon::prelude::*;
@@ -16,15 +18,16 @@ use crate::error::Result;
 use crate::gram::Precision;
 use crate::points::Points;
 
-/// Values of an input that are tried first …
-const TRIED: usize = 17;
-/// … and, in each of some rounds, between those beside the best.
-const BETWEEN: usize = 6;
+/// Number of values of an input tried first.
+const FIRST_VALUES: usize = 17;
+/// Number of intervals between the neighbours of the best value in each round of refinement.
+const INTERVALS: usize = 6;
+/// Number of rounds of refinement.
 const ROUNDS: usize = 3;
-/// Numbers in the altered rows that are scored together.
-const TOGETHER: usize = 1 << 18;
+/// Maximum number of values in the altered rows that are scored together.
+const BATCH: usize = 1 << 18;
 
-/// Where the novelty of rows comes from.
+/// Contributions of the inputs to the novelty of rows.
 ///
 /// ```
 /// use skpca::{Fit, Points, toys};
@@ -36,17 +39,17 @@ const TOGETHER: usize = 1 << 18;
 /// ```
 #[derive(Clone, Debug, PartialEq)]
 pub struct Contributions {
-    /// n × d: what each input adds to the score, none below 0 in a row whose score is above the expected one. A row's
-    /// sum up to its score less the expected one.
+    /// n × d: the contribution of each input to the score. Those of a row sum up to its score minus the usual one, and
+    /// are ≥ 0 if that is positive.
     pub contributions: Mat<f64>,
-    /// n × d: the value at which the score would be lowest, the others as they are, in the units of the table.
+    /// n × d: the value of each input that minimises the score, with the others unchanged, in the units of the table.
     pub expected: Mat<f64>,
     /// The median score of training rows.
     pub usual: f64,
 }
 
 impl Model {
-    /// What each input adds to the novelty of each row.
+    /// Computes the contribution of each input to the novelty of each row.
     ///
     /// ```
     /// use skpca::{Fit, toys};
@@ -80,29 +83,29 @@ impl Model {
         })
     }
 
-    /// Values that the support has in column j, increasing and distinct: all, or quantiles.
+    /// Returns the values of the support in column j, increasing and distinct: all of them, or quantiles.
     fn values_of(&self, j: usize) -> Vec<f64> {
         let mut values: Vec<f64> = self.parts.support.rows().map(|z| z[j]).collect();
         values.sort_unstable_by(f64::total_cmp);
         let last = values.len() - 1;
-        let count = TRIED.min(values.len());
+        let count = FIRST_VALUES.min(values.len());
         let mut values: Vec<f64> = (0..count).map(|k| values[k * last / (count - 1).max(1)]).collect();
         values.dedup();
         values
     }
 
-    /// By how much each input could lower the score of a row, and the value with which it would.
+    /// Returns how much each input could lower the score of a row, and the value that does.
     fn gains(&self, x: &[f64], tried: &[Vec<f64>]) -> (Vec<f64>, Vec<f64>) {
         let d = x.len();
         let score = self.score_of_scaled(&Points::finite(d, x))[0];
         let mut best: Vec<(f64, f64)> = x.iter().map(|&value| (score, value)).collect();
         let mut candidates = tried.to_vec();
         let mut steps: Vec<f64> = tried.iter().map(|values| values[values.len() - 1] - values[0]).collect();
-        steps.iter_mut().for_each(|step| *step /= (TRIED - 1) as f64);
+        steps.iter_mut().for_each(|step| *step /= (FIRST_VALUES - 1) as f64);
         for round in 0..=ROUNDS {
             if round > 0 {
                 candidates = best.iter().zip(&steps).map(|((_, value), step)| around(*value, *step)).collect();
-                steps.iter_mut().for_each(|step| *step *= 2.0 / BETWEEN as f64);
+                steps.iter_mut().for_each(|step| *step *= 2.0 / INTERVALS as f64);
             }
             self.improve(x, &candidates, &mut best);
         }
@@ -110,12 +113,12 @@ impl Model {
         (gains, best.into_iter().map(|(_, value)| value).collect())
     }
 
-    /// Tries `candidates` of every input, one at a time.
+    /// Tries the candidates of every input, one input at a time.
     fn improve(&self, x: &[f64], candidates: &[Vec<f64>], best: &mut [(f64, f64)]) {
         let d = x.len();
         let all: Vec<(usize, f64)> =
             candidates.iter().enumerate().flat_map(|(j, values)| values.iter().map(move |value| (j, *value))).collect();
-        for some in all.chunks((TOGETHER / d).max(1)) {
+        for some in all.chunks((BATCH / d).max(1)) {
             let mut altered = x.repeat(some.len());
             some.iter().enumerate().for_each(|(row, (j, value))| altered[row * d + j] = *value);
             let scores = self.score_of_scaled(&Points::finite(d, altered));
@@ -128,7 +131,7 @@ impl Model {
     }
 }
 
-/// Values within one step of `value`.
+/// Returns values within one step of `value`.
 fn around(value: f64, step: f64) -> Vec<f64> {
-    (0..=BETWEEN).map(|k| value + step * (2.0 * k as f64 / BETWEEN as f64 - 1.0)).collect()
+    (0..=INTERVALS).map(|k| value + step * (2.0 * k as f64 / INTERVALS as f64 - 1.0)).collect()
 }

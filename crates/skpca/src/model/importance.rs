@@ -1,11 +1,11 @@
-//! Which inputs shape the components: mean squared gradients over the points.
+//! Importance of the inputs for the components: mean squared gradients at the support points.
 //!
 //! ```text
 //! importance_c ∝ Σ_j Σ_k (∂/∂x_c  Σ_i w_ik k(x, z_i) at x = z_j)²,   w = A E
 //! ```
 //!
-//! Columns are as the kernel sees them, scaled: those of a model that does not scale count by their units. The n rows
-//! are not needed: the points lie where the rows do.
+//! Gradients are taken with respect to the scaled columns; without scaling, the importance of a column depends on its
+//! unit. The training rows are not needed, because the support points are distributed like them.
 
 use faer::{Mat, MatRef};
 use rayon::prelude::*;
@@ -14,14 +14,14 @@ use super::Model;
 use crate::dense;
 use crate::error::Result;
 
-/// Multiply-adds that are spent; a model that needs more is looked at from fewer of its points …
-const WORK: usize = 2_000_000_000;
-/// … but from so many.
-const LEAST: usize = 20;
+/// Maximum number of multiply-adds; larger models are evaluated at fewer of their points.
+const MAX_WORK: usize = 2_000_000_000;
+/// Minimum number of points at which a model is evaluated.
+const MIN_POINTS: usize = 20;
 
 impl Model {
-    /// The share of each input in the squared gradients of the components: d numbers that sum to 1, or zeros where no
-    /// component changes.
+    /// Returns the share of each input in the squared gradients of the components: d numbers that sum to 1, or zeros if
+    /// all gradients vanish.
     pub fn importance(&self) -> Result<Vec<f64>> {
         let parts = &self.parts;
         let weights = match &parts.frame {
@@ -29,9 +29,9 @@ impl Model {
             None => parts.coefficients.clone(),
         };
         let (m, d, q) = (self.m(), parts.support.d(), weights.ncols());
-        let looked_at = (WORK / (m * d * (q + 1)).max(1)).clamp(LEAST.min(m), m);
-        let at: Vec<usize> = (0..looked_at).map(|j| j * m / looked_at).collect();
-        // Summed in order: the same bits on any number of threads.
+        let count = (MAX_WORK / (m * d * (q + 1)).max(1)).clamp(MIN_POINTS.min(m), m);
+        let at: Vec<usize> = (0..count).map(|j| j * m / count).collect();
+        // Summed in order, so that the result is the same bit for bit on any number of threads.
         let squares: Vec<Vec<f64>> = at.par_iter().map(|&j| self.squared_gradients(j, weights.as_ref())).collect();
         let mut total = vec![0.0; d];
         squares.iter().for_each(|row| total.iter_mut().zip(row).for_each(|(total, v)| *total += v));
@@ -40,7 +40,7 @@ impl Model {
         Ok(if sum > 0.0 { total.into_iter().map(|v| v / sum).collect() } else { total })
     }
 
-    /// `Σ_k (∂ Σ_i w_ik k(x, z_i))²` at the point j, a number for each column.
+    /// Returns `Σ_k (∂ Σ_i w_ik k(x, z_i))²` at point j, one number per column.
     fn squared_gradients(&self, j: usize, weights: MatRef<f64>) -> Vec<f64> {
         let support = &self.parts.support;
         let mut gradients = Mat::<f64>::zeros(support.d(), weights.ncols());
@@ -61,7 +61,7 @@ mod tests {
     use crate::kernel::KERNELS;
     use crate::{Fit, Points, Precision, Scaling, Spec, Target, toys};
 
-    /// A plane of clusters, and a third column of noise that is `noise` wide.
+    /// Returns clusters in a plane, with a third column of noise of standard deviation `noise`.
     fn rows(noise: f64) -> Points<'static> {
         let (plane, other) = (toys::clusters(0), toys::normal(90, 1, 3));
         let rows = plane.rows().zip(other.values()).flat_map(|(row, v)| [row[0], row[1], noise * v]);
@@ -75,7 +75,7 @@ mod tests {
     }
 
     #[test]
-    fn it_is_the_mean_of_squared_differences_of_features() {
+    fn importance_equals_the_mean_of_squared_differences_of_features() {
         let points = rows(0.3);
         for entry in
             KERNELS.iter().filter(|entry| entry.capabilities.positive_semidefinite && !entry.capabilities.labelled)
@@ -83,7 +83,7 @@ mod tests {
             let model = fit(entry.name, Scaling::None).run(&points, None, &()).unwrap();
             let support = model.parts().support.clone();
             let mut expected = [0.0; 3];
-            // Points lie on the kinks of the city-block distance; there the derivative is the mean of both sides.
+            // The city-block distance has kinks at the points; the derivative there is the mean of both sides.
             let step = 1e-6;
             for z in support.rows() {
                 for c in 0..3 {

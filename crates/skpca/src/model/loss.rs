@@ -1,4 +1,4 @@
-//! What 32-bit arithmetic would cost a model.
+//! The precision that a model would lose in 32-bit arithmetic.
 
 use crate::dense;
 use crate::gram::Precision;
@@ -7,25 +7,25 @@ use crate::points::Points;
 
 use super::Parts;
 
-/// Features may be off by this share of their standard deviation in 32 bits, scores by this share of the mean training
-/// score; where they would be off by more, 64 bits are taken.
+/// Maximum error in 32 bits: of features as a share of their standard deviation, of scores as a share of the mean
+/// training score. If it would be exceeded, 64 bits are used.
 pub(super) const SINGLE_ERROR: f64 = 1e-4;
 
-/// 32 bits where they were asked for and lose little.
+/// Returns the requested precision if its loss is small enough, otherwise 64 bits.
 pub(super) fn enough(asked: Precision, loss: f64) -> Precision {
     if loss <= SINGLE_ERROR { asked } else { Precision::Double }
 }
 
-/// What 32-bit kernel values cost.
+/// The errors caused by 32-bit kernel values.
 ///
 /// ```text
 /// error of a value      δ = 2⁻²⁴ κ (2 + spread)        κ = max k(z, z);  values are rounded, and so is what goes into them
-/// of a feature          3 δ ‖a‖₂                       roundings are independent: three standard deviations of their sum
+/// of a feature          3 δ ‖a‖₂                       independent rounding errors: three standard deviations of the sum
 /// of a score            2 · 3 δ (‖β‖₂ + 3 √Σ_k λ_k ‖a_k‖²)     features of up to three standard deviations
 /// ```
 ///
-/// Coefficients are large where points are nearly dependent, variances small where the kernel hardly varies: then the
-/// digits that values have in common cancel, and what is left of 32 bits is noise.
+/// Coefficients are large if points are nearly dependent, and variances are small if the kernel hardly varies. Then the
+/// leading digits that values have in common cancel, and little remains of 32 bits.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Loss {
     /// As a share of their standard deviation.
@@ -56,8 +56,8 @@ impl Loss {
     }
 }
 
-/// How much larger than a kernel value the terms are that cancel in it: squared lengths of packed rows for a kernel of
-/// a distance, whose rows are shifted by the mean of the support. Rows outside the support have larger terms, but
+/// Returns how much larger than a kernel value the terms are that cancel in it: for a kernel of a distance, the squared
+/// norms of packed rows, which are shifted by the mean of the support. Rows outside the support have larger terms, but
 /// smaller values.
 fn spread(kernel: &dyn Kernel, support: &Points) -> f64 {
     use std::f64::consts::LOG2_E;

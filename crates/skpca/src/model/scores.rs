@@ -5,23 +5,22 @@
 //! held out:   p(s) = (1 + w · number of scores ≥ s) / (1 + w N),   threshold = the least t with p(s) ≤ rate for s > t
 //! ```
 //!
-//! Training scores are too low, by as much as the fit had freedom. Scores of rows by models that have not seen them
-//! (see `calibration.rs`) are not: for a fresh row that is exchangeable with the training rows, `P(p ≤ α) ≤ α`. N rows
-//! that depend on each other are worth `w N` independent ones. Beyond the highest score, where so few rows say nothing,
-//! p follows the tail: above its start u the excesses are taken as exponential, of mean e estimated from κ = w k of
-//! them, and
+//! In-sample scores are too low, the more so the more degrees of freedom the fit has. Scores of rows by models that
+//! have not seen them (see `calibration.rs`) are not: for a fresh row that is exchangeable with the training rows, `P(p
+//! ≤ α) ≤ α`. The effective sample size of N dependent rows is `w N`. Beyond the highest score p is extrapolated: above
+//! a score u the excesses are assumed exponential, with mean e estimated from κ = w k of them, and
 //!
 //! ```text
 //! p(s) = p(u) (1 + (s − u) / (κ e))^−κ
 //! ```
 //!
-//! which is the predictive distribution of an exponential excess: exact for any number of excesses, not only for many.
+//! which is the predictive distribution of an exponential excess, exact for any number of excesses.
 
 use super::statistics::Statistics;
 use crate::error::{Error, Result};
 use crate::sample_weight::Copies;
 
-/// Order statistics of the scores of training rows: a threshold and p-values without keeping them all.
+/// Order statistics of the scores of training rows: threshold and p-values without storing all scores.
 ///
 /// ```
 /// use skpca::{Fit, toys};
@@ -34,21 +33,21 @@ use crate::sample_weight::Copies;
 /// ```
 #[derive(Clone, Debug, PartialEq)]
 pub struct Scores {
-    /// Training rows that were scored.
+    /// Number of training rows scored.
     pub count: usize,
-    /// Share of them at or below the threshold; where they are held out, of fresh rows.
+    /// Share of rows at or below the threshold: of training rows in sample, of fresh rows if rows were held out.
     pub quantile: f64,
-    /// Scores above it are novel.
+    /// Rows with higher scores are novel.
     pub threshold: f64,
-    /// Some of the sorted scores, increasing …
+    /// Some of the sorted scores, increasing.
     pub values: Vec<f64>,
-    /// … and how many of all are higher.
+    /// For each of `values`, the number of all scores that are higher.
     pub above: Vec<usize>,
-    /// How rows were held out; absent where the scores are in-sample.
+    /// How rows were held out; absent if the scores are in-sample.
     pub calibration: Option<Calibration>,
 }
 
-/// How scores became those of rows that their models had not seen.
+/// How rows were held out for calibration.
 ///
 /// ```
 /// use skpca::{Fit, toys};
@@ -60,16 +59,16 @@ pub struct Scores {
 /// ```
 #[derive(Clone, Debug, PartialEq)]
 pub struct Calibration {
-    /// Models that were fitted to the other rows.
+    /// Number of folds.
     pub folds: usize,
-    /// Whether folds are stretches of rows in time order, apart from the rows that were fitted.
+    /// Whether folds are contiguous rows in time order, with a gap to the rows that were fitted.
     pub in_time_order: bool,
-    /// How many independent rows the scores are worth.
+    /// Effective sample size of the scores.
     pub effective: f64,
-    /// What lies beyond the highest score.
+    /// Extrapolation beyond the highest score.
     pub tail: Option<Tail>,
-    /// What each statistic alone exceeds as often as the score exceeds its threshold; files of older versions do not
-    /// know.
+    /// Limits of SPE and T², each of which is exceeded as often as the threshold of the score; absent in files of older
+    /// versions.
     pub limits: Option<Statistics>,
 }
 
@@ -86,21 +85,21 @@ pub struct Calibration {
 /// ```
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Tail {
-    /// u
+    /// u: the score above which excesses are exponential.
     pub start: f64,
-    /// e: mean excess above it.
+    /// e: mean excess above u.
     pub excess: f64,
-    /// κ: how many independent excesses it was estimated from.
+    /// κ: effective number of excesses that e was estimated from.
     pub count: f64,
 }
 
-/// The highest scores are kept one by one, the rest on a grid of ranks: this many of each.
+/// Number of highest scores that are all kept, and maximum number kept of the rest, on a grid of ranks.
 pub(super) const KEPT_SCORES: usize = 1000;
 /// Share of the scores that the tail is estimated from.
 const TAIL: f64 = 0.1;
 
 impl Scores {
-    /// Summarises training scores; `quantile` of them lie below the threshold.
+    /// Summarises training scores; a share `quantile` of them lies below the threshold.
     pub(crate) fn new(mut all: Vec<f64>, quantile: f64) -> Scores {
         all.sort_by(f64::total_cmp);
         let position = quantile * (all.len() - 1) as f64;
@@ -109,18 +108,18 @@ impl Scores {
         Scores { quantile, threshold, ..Scores::summary(&all) }
     }
 
-    /// The same of rows that count differently: each score as often as its row has copies.
+    /// Like [`Scores::new`], for weighted rows: each score counts once per copy of its row.
     pub(crate) fn weighted(all: Vec<f64>, weights: Option<&[f64]>, quantile: f64) -> Scores {
         Scores::new(repeated(all, weights), quantile)
     }
 
-    /// Summarises scores of rows that were held out. Fresh rows are above the threshold as often as `rate` says.
+    /// Summarises scores of held-out rows. Fresh rows exceed the threshold at `rate`.
     pub(crate) fn held_out(mut all: Vec<f64>, rate: f64, calibration: Calibration) -> Scores {
         all.sort_by(f64::total_cmp);
         let (count, effective) = (all.len(), calibration.effective);
-        // p ≤ rate allows so many scores at or above.
+        // The number of scores at or above a score with p ≤ rate.
         let allowed = (rate * (1.0 + effective) - 1.0) * count as f64 / effective;
-        // A hair more, for rates such as 0.05 that are no sums of powers of two.
+        // Slightly increased below, because rates such as 0.05 are not exact in binary.
         let mut scores = Scores { quantile: 1.0 - rate, calibration: Some(calibration), ..Scores::summary(&all) };
         scores.threshold = if allowed >= 0.0 {
             all[count - 1 - ((allowed * (1.0 + 1e-12)) as usize).min(count - 1)]
@@ -132,7 +131,7 @@ impl Scores {
         scores
     }
 
-    /// The sorted scores, thinned out.
+    /// Thins out sorted scores.
     fn summary(all: &[f64]) -> Scores {
         let count = all.len();
         let step = step(count);
@@ -149,14 +148,14 @@ impl Scores {
         }
     }
 
-    /// `(1 + number of scores at least as high) / (1 + number of scores)`, both as many independent rows as they are
-    /// worth; between stored scores the larger p. Beyond the highest, where the tail is known, lower still. NaN is as
-    /// high as nothing: its p is NaN.
+    /// Returns the p-value `(1 + number of scores at least as high) / (1 + number of scores)`, where both numbers are
+    /// effective ones; between stored scores the larger p. Beyond the highest score p is extrapolated if the tail is
+    /// known. The p-value of NaN is NaN.
     pub fn p_value(&self, score: f64) -> f64 {
         if score.is_nan() {
             return f64::NAN;
         }
-        // As high as `score` are at most those above the highest stored score below it.
+        // An upper bound: the scores above the highest stored score below `score`.
         let at_least = match self.values.partition_point(|v| *v < score) {
             0 => self.count,
             i => self.above[i - 1],
@@ -171,7 +170,7 @@ impl Scores {
         }
     }
 
-    /// About half of the scores are lower: as exact as the scores that are kept.
+    /// Returns the median, as accurately as the stored scores allow.
     pub(crate) fn median(&self) -> f64 {
         let middle = self.above.partition_point(|above| 2 * above > self.count);
         self.values[middle.min(self.values.len() - 1)]
@@ -203,12 +202,12 @@ impl Scores {
     }
 }
 
-/// Of `count` sorted scores every so many-th is kept below the highest ones.
+/// Returns the step between the ranks of scores that are kept below the highest ones.
 fn step(count: usize) -> usize {
     count.saturating_sub(KEPT_SCORES).div_ceil(KEPT_SCORES).max(1)
 }
 
-/// Each score as often as its row has copies.
+/// Repeats each score once per copy of its row.
 pub(crate) fn repeated(scores: Vec<f64>, weights: Option<&[f64]>) -> Vec<f64> {
     let Some(weights) = weights else { return scores };
     let copies = Copies::new(weights);
@@ -216,7 +215,7 @@ pub(crate) fn repeated(scores: Vec<f64>, weights: Option<&[f64]>) -> Vec<f64> {
 }
 
 impl Calibration {
-    /// Whether a threshold may lie beyond the highest of `count` scores.
+    /// Checks the numbers, and returns whether a threshold may lie beyond the highest of `count` scores.
     fn check(&self, count: usize) -> Result<bool> {
         let Calibration { folds, effective, tail, limits, .. } = self;
         let of_tail = |tail: &Tail| tail.start >= 0.0 && tail.excess > 0.0 && tail.count > 0.0;
@@ -225,14 +224,14 @@ impl Calibration {
         let sound = tail.as_ref().is_none_or(|tail| of_tail(tail) && finite(tail))
             && limits.is_none_or(|limits| limit(limits.spe) && limit(limits.t2));
         if *folds < 2 || !(*effective >= 1.0 && *effective <= count as f64) || !sound {
-            return Err(Error::file("its calibration is none that a fit makes"));
+            return Err(Error::file("its calibration is invalid"));
         }
         Ok(tail.is_some())
     }
 }
 
 impl Tail {
-    /// The tail of sorted scores that are worth `effective` independent ones; nothing where none of them stands out.
+    /// Estimates the tail of sorted scores with effective sample size `effective`; `None` if the highest are all equal.
     fn of(all: &[f64], effective: f64) -> Option<Tail> {
         let count = all.len();
         let excesses = ((TAIL * count as f64).ceil() as usize).clamp(1, count - 1);
@@ -242,7 +241,7 @@ impl Tail {
         (excess > 0.0).then_some(tail)
     }
 
-    /// p(u), with `effective` independent rows.
+    /// Returns p(u) for the effective sample size `effective`.
     fn share(&self, effective: f64) -> f64 {
         (1.0 + self.count) / (1.0 + effective)
     }
@@ -251,7 +250,7 @@ impl Tail {
         self.share(effective) * (1.0 + (score - self.start) / (self.count * self.excess)).powf(-self.count)
     }
 
-    /// The score whose p-value is `rate`.
+    /// Returns the score whose p-value is `rate`.
     fn quantile(&self, rate: f64, effective: f64) -> f64 {
         self.start + self.count * self.excess * ((self.share(effective) / rate).powf(1.0 / self.count) - 1.0)
     }
@@ -267,7 +266,7 @@ mod tests {
     }
 
     #[test]
-    fn novel_is_what_has_a_p_value_up_to_the_rate() {
+    fn scores_are_novel_if_their_p_value_is_at_most_the_rate() {
         let all: Vec<f64> = (1..=99).map(f64::from).collect();
         for rate in [0.01, 0.02, 0.05, 0.1, 0.5] {
             let scores = Scores::held_out(all.clone(), rate, exchangeable(99));
@@ -280,7 +279,7 @@ mod tests {
     }
 
     #[test]
-    fn too_few_rows_follow_the_tail() {
+    fn too_few_rows_are_extrapolated_by_the_tail() {
         let mut random = Random::new(3, Stream::Tests);
         let mut novel = [0; 2];
         for _ in 0..2000 {
@@ -301,7 +300,7 @@ mod tests {
     }
 
     #[test]
-    fn rows_that_depend_on_each_other_count_for_less() {
+    fn dependent_rows_give_a_higher_threshold() {
         let all: Vec<f64> = (1..=300).map(f64::from).collect();
         let alone = Scores::held_out(all.clone(), 0.05, exchangeable(300));
         let held = Scores::held_out(all.clone(), 0.05, Calibration { effective: 30.0, ..exchangeable(300) });
@@ -313,7 +312,7 @@ mod tests {
     }
 
     #[test]
-    fn scores_summarise_exactly_when_few() {
+    fn few_scores_are_summarised_exactly() {
         let scores = Scores::new(vec![3.0, 1.0, 2.0, 2.0], 0.5);
         assert_eq!(scores.threshold, 2.0);
         let p = |s| (scores.p_value(s) * 5.0).round() as usize;
@@ -321,14 +320,14 @@ mod tests {
     }
 
     #[test]
-    fn a_score_that_is_no_number_has_no_p_value() {
+    fn the_p_value_of_nan_is_nan() {
         let scores = Scores::new(vec![3.0, 1.0, 2.0], 0.5);
         assert!(scores.p_value(f64::NAN).is_nan());
         assert_eq!([scores.p_value(f64::NEG_INFINITY), scores.p_value(f64::INFINITY)], [1.0, 0.25]);
     }
 
     #[test]
-    fn many_scores_keep_the_tail_and_bound_the_rest() {
+    fn many_scores_are_exact_in_the_tail_and_bounded_elsewhere() {
         let all: Vec<f64> = (0..50_000).map(|i| i as f64).collect();
         let scores = Scores::new(all, 0.95);
         assert!((scores.threshold - 0.95 * 49_999.0).abs() < 1e-9);

@@ -9,8 +9,8 @@ use crate::error::{Error, Result};
 use crate::sparse::{SparseBasis, SparseRows};
 
 impl Model {
-    /// [`Model::transform`] of sparse rows: their zeros are never looked at. The kernel must be one of inner products
-    /// and norms, and the columns not scaled.
+    /// Like [`Model::transform`], for sparse rows, whose zeros cost nothing. The kernel must depend on inner products
+    /// and norms only, and the columns must not be scaled.
     pub fn transform_sparse(&self, rows: &SparseRows) -> Result<Vec<f64>> {
         let (q, a) = (self.q(), &self.parts.coefficients);
         let mut out = vec![0.0; rows.n() * q];
@@ -22,7 +22,7 @@ impl Model {
         Ok(out)
     }
 
-    /// [`Model::score`] of sparse rows, as in [`Model::transform_sparse`].
+    /// Like [`Model::score`], for sparse rows; the conditions of [`Model::transform_sparse`] apply.
     pub fn score_sparse(&self, rows: &SparseRows) -> Result<Vec<f64>> {
         let weights = with_beta(&self.parts.shrunk(), &self.parts.beta);
         let centre = self.far.as_ref().map(|far| (far, dot(&far.centre, &far.centre)));
@@ -36,7 +36,7 @@ impl Model {
         Ok(out)
     }
 
-    /// What `each` makes of every row, by its number, of `k(x, x)` and of `k_z(x) − μ`: `width` numbers of `out`.
+    /// Calls `each` with the number of every row, `k(x, x)`, `k_z(x) − μ` and the row's `width` numbers of `out`.
     fn each_sparse_row(
         &self,
         rows: &SparseRows,
@@ -57,7 +57,7 @@ impl Model {
         self.finite(out, width)
     }
 
-    /// The support turned for sparse rows: the first call makes it.
+    /// Returns the support prepared for sparse rows, built by the first call.
     fn sparse_basis(&self) -> Result<&SparseBasis> {
         let scaling = self.parts.columns.scaling;
         if scaling != Scaling::None {

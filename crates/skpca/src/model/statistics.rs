@@ -1,12 +1,12 @@
-//! The two statistics of process monitoring, each with a limit of its own.
+//! The two statistics of process monitoring, each with its own limit.
 //!
 //! ```text
-//! SPE(x) = ‖φ̃(x)‖² − Σ_k f_k²          what lies outside the span of the components
-//! T²(x)  = Σ_k f_k² / (λ_k + ε)         what lies within it, in standard deviations
+//! SPE(x) = ‖φ̃(x)‖² − Σ_k f_k²          squared distance from the span of the components
+//! T²(x)  = Σ_k f_k² / (λ_k + ε)         squared distance within it, in units of the variances
 //! ```
 //!
-//! With a noise ε they are the parts of the score: `score = SPE + ε T²`, but for what far rows are told apart by.
-//! Without, the score is SPE, and T² what it does not see.
+//! With a noise ε the score is `SPE + ε T²`, plus a small term that ranks far rows. Without noise the score is SPE, and
+//! T² is what the score ignores.
 
 use super::{Model, distance};
 use crate::error::{Error, Result};
@@ -27,12 +27,12 @@ use crate::points::UncheckedRows;
 pub struct Statistics {
     /// Squared prediction error: the squared distance from the span of the components.
     pub spe: f64,
-    /// Squared features over their variances, added up.
+    /// Hotelling's T²: the sum of squared features divided by their variances.
     pub t2: f64,
 }
 
 impl Model {
-    /// SPE and T² of each row; their limits are in [`Calibration`](crate::Calibration).
+    /// Returns SPE and T² of each row; their limits are in [`Calibration`](crate::Calibration).
     ///
     /// ```
     /// use skpca::{Fit, toys};
@@ -74,15 +74,15 @@ mod tests {
     use crate::method::Target;
     use crate::{Fit, Points, Scaling, Spec, toys};
 
-    /// Found by `fuzz/run fit`: distances overflowed, and times no weight they were no number.
+    /// Found by `fuzz/run fit`: distances overflowed, and multiplied by a weight of 0 gave NaN.
     #[test]
-    fn columns_whose_squares_overflow_or_vanish_have_scores_too() {
+    fn columns_whose_squares_overflow_or_underflow_have_finite_scores() {
         let usual = toys::normal(30, 2, 0);
         for scale in [1e200, 1e-200] {
             let points = Points::new(2, usual.values().iter().map(|v| scale * v).collect::<Vec<_>>()).unwrap();
             let fit =
                 Fit { kernel: Spec::new("cosine"), scaling: Scaling::None, false_alarms: None, ..Fit::detector() };
-            // Cosines of rows whose squares vanish may have no variance to speak of.
+            // Cosines of rows whose squares underflow may have no variance.
             let Ok(model) = fit.train(&points) else { continue };
             let scores = model.score(&points, Precision::Double).unwrap();
             assert!(scores.iter().all(|score| score.is_finite()) && model.threshold().is_finite(), "{scale}");
@@ -102,7 +102,7 @@ mod tests {
     }
 
     #[test]
-    fn they_are_the_parts_of_the_score() {
+    fn statistics_add_up_to_the_score() {
         let fresh = toys::normal(50, 3, 9);
         for kernel in ["rbf", "polynomial,degree=2"] {
             let fit = Fit { kernel: kernel.parse().unwrap(), false_alarms: None, ..Fit::detector() };
@@ -122,7 +122,7 @@ mod tests {
     }
 
     #[test]
-    fn noise_is_a_share_of_all_variance_that_depends_on_the_kernel() {
+    fn noise_is_a_share_of_the_total_variance_that_depends_on_the_kernel() {
         for (kernel, share) in [("laplacian", 1e-2), ("laplacian,gamma=2", 1e-2), ("rbf", 1e-5), ("linear", 1e-5)] {
             let fit = Fit { kernel: kernel.parse().unwrap(), false_alarms: None, ..Fit::detector() };
             let parts = fit.run(&toys::normal(200, 3, 0), None, &()).unwrap().parts().clone();
@@ -131,7 +131,7 @@ mod tests {
     }
 
     #[test]
-    fn each_limit_is_exceeded_as_often_as_asked_for() {
+    fn each_limit_is_exceeded_at_the_requested_rate() {
         let fresh = toys::normal(2000, 3, 1000);
         for fit in [Fit::detector(), Fit { target: Some(Target::Support(15)), ..Fit::default() }] {
             let mut shares = [0.0; 2];

@@ -1,4 +1,4 @@
-//! Moments ⇄ bytes: what a worker sends to whoever adds them up.
+//! Moments ⇄ bytes, so that workers can send their moments to be added up.
 //!
 //! ```text
 //! "SKPCAMOM", length, JSON { version, kernel, names, scaling, rows, m, d, … }, length, numbers in 64 bits, checksum
@@ -20,11 +20,11 @@ use crate::sums::{MOST_ROWS, Sums};
 use crate::watch::Watch;
 
 const MAGIC: &[u8] = b"SKPCAMOM";
-/// The version written; newer ones are refused.
+/// The version written; newer ones are rejected.
 const VERSION: u64 = 1;
 
 impl Moments {
-    /// The same moments give the same bytes.
+    /// Returns the moments as bytes; the same moments give the same bytes.
     pub fn to_bytes(&self) -> Vec<u8> {
         let (skeleton, sums) = (&self.skeleton, &self.sums);
         let m = self.m();
@@ -52,7 +52,7 @@ impl Moments {
         bytes
     }
 
-    /// Reads what [`Moments::to_bytes`] wrote, or says what is wrong with it.
+    /// Reads bytes written by [`Moments::to_bytes`]; invalid ones are an error that says what is wrong.
     pub fn from_bytes(bytes: &[u8]) -> Result<Moments> {
         let wrong = |why: &str| Error::Numerical { why: format!("not usable moments: {why}") };
         let body = bytes.strip_prefix(MAGIC).ok_or_else(|| wrong("they do not begin with SKPCAMOM"))?;
@@ -125,7 +125,7 @@ impl Reader<'_> {
 
     fn whole(&self, name: &str) -> Result<usize> {
         let value = self.head[name].as_u64().and_then(|v| usize::try_from(v).ok());
-        value.ok_or_else(|| Error::file(format!("their {name} is no number")))
+        value.ok_or_else(|| Error::file(format!("their {name} is not a number")))
     }
 
     fn next(&mut self) -> f64 {
@@ -139,7 +139,7 @@ impl Reader<'_> {
     }
 }
 
-/// The skeleton of points that were independent where they come from, in their order.
+/// Returns the skeleton of points in the given order; they were independent on the machine that wrote them.
 fn skeleton(kernel: &Arc<dyn Kernel>, support: &Points<'static>) -> Result<Skeleton> {
     let watch: &dyn Watch = &();
     let mut skeleton = Skeleton::new(kernel, support, watch)?;

@@ -1,4 +1,4 @@
-//! What a model needs to learn on ⇄ bytes: part of the files of models that are to be updated.
+//! The state of online learning ⇄ bytes: part of the files of models that can be updated.
 //!
 //! ```text
 //! "SKPCALRN", length, JSON { version, forget, … }, length, moments, numbers in 64 bits, checksum
@@ -10,18 +10,18 @@ use serde_json::{Value, json};
 
 use super::reservoir::{Kept, Reservoir};
 use super::support::Goal;
-use super::{Learning, RECENT, State};
+use super::{Learning, RECENT_SCORES, State};
 use crate::error::{Error, Result};
 use crate::method::Method;
 use crate::moments::Moments;
 use crate::sums::MOST_ROWS;
 
 const MAGIC: &[u8] = b"SKPCALRN";
-/// The version written; newer ones are refused.
+/// The version written; newer ones are rejected.
 const VERSION: u64 = 1;
 
 impl State {
-    /// The same state gives the same bytes.
+    /// Returns the state as bytes; the same state gives the same bytes.
     pub(super) fn to_bytes(&self) -> Vec<u8> {
         let State { learning, moments, reservoir, recent, reference, seen, goal, method: _ } = self;
         let kept = reservoir.kept();
@@ -56,9 +56,9 @@ impl State {
         bytes
     }
 
-    /// Reads what [`State::to_bytes`] wrote, or says what is wrong with it.
+    /// Reads bytes written by [`State::to_bytes`]; invalid ones are an error that says what is wrong.
     pub(super) fn from_bytes(bytes: &[u8], method: Arc<dyn Method>) -> Result<State> {
-        let wrong = |why: &str| Error::file(format!("what it kept to learn on: {why}"));
+        let wrong = |why: &str| Error::file(format!("its learning state: {why}"));
         let short = || wrong("it is too short");
         let body = bytes.strip_prefix(MAGIC).ok_or_else(|| wrong("it does not begin with SKPCALRN"))?;
         let (body, sum) = body.split_last_chunk::<4>().ok_or_else(short)?;
@@ -78,7 +78,7 @@ impl State {
     }
 }
 
-/// The first part, which its length stands before, and the rest.
+/// Splits off the first part, which is preceded by its length.
 fn part(bytes: &[u8]) -> Option<(&[u8], &[u8])> {
     let (length, rest) = bytes.split_first_chunk::<8>()?;
     rest.split_at_checked(usize::try_from(u64::from_le_bytes(*length)).ok()?)
@@ -92,7 +92,7 @@ struct Reader<'a> {
 
 impl Reader<'_> {
     fn state(mut self, moments: Moments, method: Arc<dyn Method>) -> Result<State> {
-        let wrong = |why: &str| Error::file(format!("what it kept to learn on: {why}"));
+        let wrong = |why: &str| Error::file(format!("its learning state: {why}"));
         let learning = Learning {
             forget: self.number("forget")?,
             reservoir: self.whole("reservoir")?,
@@ -109,11 +109,11 @@ impl Reader<'_> {
             seed: self.count("seed")?,
         };
         if goal.q == 0 || fidelity.is_some_and(|fidelity| !(fidelity > 0.0 && fidelity <= 1.0)) {
-            return Err(wrong("it asks for components that no fit can have"));
+            return Err(wrong("its number of components or its fidelity is invalid"));
         }
         let (n, recent, d) = (self.whole("kept")?, self.whole("recent")?, moments.d());
         let expected = n.checked_mul(d + 2).and_then(|numbers| numbers.checked_add(recent));
-        if self.odd || n > learning.reservoir || recent > RECENT || expected != Some(self.words.len()) {
+        if self.odd || n > learning.reservoir || recent > RECENT_SCORES || expected != Some(self.words.len()) {
             return Err(wrong("its numbers are too few or too many"));
         }
         let numbers = self.take(n).iter().map(|word| u64::from_le_bytes(*word)).collect();
@@ -126,7 +126,7 @@ impl Reader<'_> {
         let kept = Kept { offered, clock, changed, numbers, keys, values };
         let negative = reference < 0.0 || recent.iter().any(|score| *score < 0.0);
         if negative || !kept.numbers.iter().all(|number| *number < kept.offered) {
-            return Err(wrong("a row that was never there, or a score below 0"));
+            return Err(wrong("a row number is too large, or a score is negative"));
         }
         let reservoir = Reservoir::with(goal.seed, (learning.reservoir, d), kept);
         Ok(State { learning, moments, reservoir, recent, reference, seen, goal, method })
@@ -141,13 +141,13 @@ impl Reader<'_> {
     fn finite(&mut self, count: usize) -> Result<Vec<f64>> {
         let numbers: Vec<f64> = self.take(count).iter().map(|word| f64::from_le_bytes(*word)).collect();
         match numbers.iter().find(|number| !number.is_finite()) {
-            Some(number) => Err(Error::file(format!("what it kept to learn on: {number} is not a finite number"))),
+            Some(number) => Err(Error::file(format!("its learning state: {number} is not a finite number"))),
             None => Ok(numbers),
         }
     }
 
     fn missing(name: &str) -> Error {
-        Error::file(format!("what it kept to learn on: '{name}' is missing or of the wrong type"))
+        Error::file(format!("its learning state: '{name}' is missing or of the wrong type"))
     }
 
     fn number(&self, name: &str) -> Result<f64> {

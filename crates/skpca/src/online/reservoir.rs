@@ -1,11 +1,12 @@
-//! A sample of all rows so far, drawn by weight and age without knowing how many will come.
+//! Reservoir sampling by weight and age: a sample of all rows so far, without knowing their final number.
 //!
 //! ```text
 //! row i:  key = ln w_i + Σ_(j ≤ i) ln(1 / λ_j) − ln(−ln u_i),      the rows with the largest keys stay
 //! ```
 //!
-//! Efraimidis & Spirakis (2006) in logarithms, so that old rows fade without overflow: with equal weights and λ = 1 a
-//! uniform sample. u_i depends on the seed and on i alone: the sample does not depend on batches.
+//! This is the method of Efraimidis & Spirakis (2006) in logarithms, so that old rows fade without overflow; equal
+//! weights and λ = 1 give a uniform sample. u_i depends on the seed and i only, so the sample does not depend on
+//! batches.
 
 use crate::points::Points;
 use crate::random::{Random, Stream};
@@ -15,20 +16,20 @@ pub(super) struct Reservoir {
     seed: u64,
     size: usize,
     d: usize,
-    /// Rows offered so far.
+    /// Number of rows offered so far.
     offered: u64,
     /// `Σ ln(1 / λ)`
     clock: f64,
     numbers: Vec<u64>,
     keys: Vec<f64>,
     values: Vec<f64>,
-    /// Where the smallest key is, once the reservoir is full.
+    /// Index of the smallest key, once the reservoir is full.
     lowest: usize,
-    /// Rows that came in since somebody looked.
+    /// Number of rows added since the last review.
     changed: usize,
 }
 
-/// What a reservoir is made of.
+/// The stored contents of a reservoir.
 pub(super) struct Kept {
     pub offered: u64,
     pub clock: f64,
@@ -56,12 +57,12 @@ impl Reservoir {
         Kept { offered, clock, changed, numbers: numbers.clone(), keys: keys.clone(), values: values.clone() }
     }
 
-    /// Rows at most.
+    /// Returns the maximum number of rows.
     pub(super) fn size(&self) -> usize {
         self.size
     }
 
-    /// Rows now.
+    /// Returns the current number of rows.
     pub(super) fn len(&self) -> usize {
         self.numbers.len()
     }
@@ -74,18 +75,18 @@ impl Reservoir {
         Points::finite(self.d, self.values.clone())
     }
 
-    /// Rows offered so far, whether they are here or not.
+    /// Returns the number of rows offered so far, kept or not.
     pub(super) fn offered(&self) -> u64 {
         self.offered
     }
 
-    /// Those of the rows that have numbers below `number`.
+    /// Returns the rows with numbers below `number`.
     pub(super) fn points_before(&self, number: u64) -> Points<'static> {
         let old: Vec<usize> = (0..self.len()).filter(|&i| self.numbers[i] < number).collect();
         self.points().select(&old)
     }
 
-    /// Rows that came in since somebody looked.
+    /// Returns the number of rows added since the last review.
     pub(super) fn changed(&self) -> usize {
         self.changed
     }
@@ -102,14 +103,14 @@ impl Reservoir {
         self.changed = 0;
     }
 
-    /// Offers the next row, before which all others count `forget` times what they did.
+    /// Offers the next row, after the weights of all earlier ones were multiplied by `forget`.
     pub(super) fn offer(&mut self, row: &[f64], weight: f64, forget: f64) {
         let number = self.offered;
         self.offered += 1;
         self.clock -= forget.ln();
         let uniform = Random::at(self.seed, Stream::Reservoir, number).uniform();
         let key = weight.ln() + self.clock - (-uniform.ln()).ln();
-        // A row without weight, or the one draw in 2⁵³ that is 0.
+        // A row of weight 0, or the one draw in 2⁵³ that is 0.
         if key == f64::NEG_INFINITY || self.size == 0 {
             return;
         }
@@ -161,17 +162,17 @@ mod tests {
     }
 
     #[test]
-    fn weights_and_age_decide_who_stays() {
+    fn weights_and_age_decide_which_rows_stay() {
         let share = |forget: f64, weight: &dyn Fn(u64) -> f64| {
             let late = |seed| sample(5, 50, seed, forget, weight).iter().filter(|number| **number >= 25).count();
             (0..500).map(late).sum::<usize>() as f64 / 2500.0
         };
         assert!((share(1.0, &|_| 1.0) - 0.5).abs() < 0.05);
         assert!(share(1.0, &|i| if i < 25 { 0.0 } else { 1.0 }) == 1.0);
-        // Drawn with three times the chance each: a little below 3/4 without replacement.
+        // Each is three times as likely to be drawn, which without replacement gives a little below 3/4.
         assert!((share(1.0, &|i| if i < 25 { 1.0 } else { 3.0 }) - 0.73).abs() < 0.05);
         assert!(share(0.8, &|_| 1.0) > 0.99);
-        // A million rows later nothing has overflowed.
+        // Nothing overflows after a million rows.
         assert!(sample(3, 1_000_000, 0, 0.5, |_| 1.0).iter().all(|number| *number > 999_900));
     }
 }

@@ -1,19 +1,19 @@
-//! Which points to keep, as a reservoir of rows has it.
+//! Chooses the support points of an online model on its reservoir of rows.
 //!
 //! ```text
-//! E = K − Kᵀ_z K_zz⁻¹ K_z        what the span lacks of the rows; row j would add the direction e_j, c_i = E_ij / √E_jj
+//! E = K − Kᵀ_z K_zz⁻¹ K_z        the residual outside the span; row j adds the direction e_j, c_i = E_ij / √E_jj
 //! ```
 //!
-//! What row j would add to the q best components is at least that in the span of these and of e_j, an arrow matrix with
-//! the variances λ as its diagonal, `g = Σ_i y_i c_i` as its border and `h = Σ c_i²` in its corner: h − (its smallest
-//! eigenvalue).
+//! The variance that row j adds to the q best components is at least that added within the span of these and e_j. There
+//! the scatter is an arrow matrix with the variances λ on its diagonal, `g = Σ_i y_i c_i` as its border and `h = Σ
+//! c_i²` in its corner, and the added variance is h minus its smallest eigenvalue.
 //!
-//! With a fixed number of points, synthetic ones first take a few steps of their method's optimiser on these rows, if
-//! the rows gain more by it than chance.
+//! With a fixed number of points, synthetic ones first take a few steps of their method's optimiser, which are kept if
+//! the mean gain over the rows exceeds its standard error.
 //!
-//! Points join one by one, the best first, until the span has the fidelity asked for. Where there may be no more, or
-//! none was asked for, the best takes the place of the least useful one, as long as what the rows gain is more than
-//! chance: more than its standard error over the rows. A row that lacks company is an outlier: no reason to join.
+//! Points are added one by one, the best first, until the span has the target fidelity. If the maximum number of points
+//! is reached, or there is no target fidelity, the best candidate replaces the least useful point as long as the mean
+//! gain over the rows exceeds its standard error. A row with few similar rows is an outlier and is not added.
 
 use std::sync::Arc;
 
@@ -30,49 +30,49 @@ use crate::reference::{Question, Reference};
 use crate::skeleton::Skeleton;
 use crate::watch::{Watch, check};
 
-/// A row joins if what it adds is worth that of so many rows like it.
-const NEAR: f64 = 2.0;
-/// Rows that are points judge themselves too well: the aim is higher, by this share of what the fidelity asked for
-/// leaves.
+/// A row is a candidate if the residual it explains is at least that of this many copies of itself.
+const MIN_SIMILAR_ROWS: f64 = 2.0;
+/// The fidelity on the reservoir is optimistic, because support points are among its rows. The target is therefore
+/// raised by this share of its distance from 1.
 const HEADROOM: f64 = 0.5;
-/// Standard errors by which an exchange must be better.
-const SIGMAS: f64 = 1.0;
-/// A row is in the span if less than this share of its squared length is outside.
-const APART: f64 = 1e-7;
-/// At most this share of the points, and one more, leaves at a time.
-const EXCHANGED: f64 = 0.25;
-/// Rows that are tried before no exchange is better.
-const TRIED: usize = 3;
-/// Halvings that find an eigenvalue of an arrow matrix.
-const HALVINGS: usize = 40;
+/// Number of standard errors by which an exchange must improve the mean.
+const STANDARD_ERRORS: f64 = 1.0;
+/// A row is in the span if less than this share of its squared norm is outside.
+const SPANNED: f64 = 1e-7;
+/// Maximum share of the points exchanged at a time, plus one.
+const MAX_EXCHANGED: f64 = 0.25;
+/// Maximum number of candidates tried per step.
+const MAX_CANDIDATES: usize = 3;
+/// Bisection steps for the eigenvalue of an arrow matrix.
+const BISECTIONS: usize = 40;
 
-/// What the points are to hold.
+/// The goal that the support points have to meet.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(super) struct Goal {
-    /// Components; more than there can be, if all of them count.
+    /// Number of components; larger than possible if all of them count.
     pub q: usize,
     pub center: bool,
-    /// Points at most.
+    /// Maximum number of points.
     pub most: usize,
-    /// How good they are to be, if not as good as they can.
+    /// Target fidelity; by default the points are as good as their number allows.
     pub fidelity: Option<f64>,
     pub seed: u64,
 }
 
-/// The points to keep.
+/// The points chosen.
 pub(super) struct Choice {
     pub support: Points<'static>,
-    /// Points that joined …
+    /// Number of points added.
     pub joined: usize,
-    /// … and that left.
+    /// Number of points removed.
     pub left: usize,
-    /// Whether the others have moved.
+    /// Whether the points were moved.
     pub moved: bool,
-    /// That of the span on these rows, where it was asked for.
+    /// Fidelity of the span on these rows, if there is a target.
     pub fidelity: Option<f64>,
 }
 
-/// The points to keep for these rows, `among` which are those that may become points.
+/// Chooses points for these rows, `among` which are the candidates.
 pub(super) fn choose(
     kernel: &Arc<dyn Kernel>,
     (method, support): (&dyn Method, &Points<'static>),
@@ -90,10 +90,10 @@ pub(super) fn choose(
     let mut view = View::new(kernel, support, rows, goal)?;
     let (mut joined, mut left, mut moved) = (0, 0, false);
     let fidelity = |view: &View| exact.map(|exact| if exact > 0.0 { (view.captured() / exact).min(1.0) } else { 1.0 });
-    let exchanges = 1 + (EXCHANGED * view.m() as f64) as usize;
+    let exchanges = 1 + (MAX_EXCHANGED * view.m() as f64) as usize;
     let aim = goal.fidelity.map(|asked| asked + HEADROOM * (1.0 - asked));
     let done = |view: &View| aim.zip(fidelity(view)).is_some_and(|(aim, found)| found >= aim);
-    // With a fidelity to hold, rows join instead: points fitted to the reservoir judge themselves too well on it.
+    // With a target fidelity rows are added instead: the fidelity of points fitted to the reservoir would be too high on it.
     if goal.fidelity.is_none() {
         let following = Following { kernel, q: goal.q, center: goal.center, watch };
         if let Some(points) = method.moved(rows, support, &following)? {
@@ -113,10 +113,10 @@ pub(super) fn choose(
     Ok(Choice { fidelity: fidelity(&view), support: view.support(), joined, left, moved })
 }
 
-/// Rows that may become points.
+/// The rows that may become points.
 struct Candidates {
     rows: Vec<usize>,
-    /// Kernel values of all rows with them.
+    /// Kernel values of all rows with the candidates, n × candidates.
     k: Mat<f64>,
 }
 
@@ -128,16 +128,18 @@ impl Candidates {
     }
 }
 
-/// The rows as the span of a support sees them.
+/// The rows in the span of a support.
 struct View {
     skeleton: Skeleton,
     /// Coordinates of the rows in the span, n × m.
     along: Mat<f64>,
-    /// Variance sums of the best components for these rows, and whether any more could be added …
+    /// Sums of squared features of the best components for these rows.
     values: Vec<f64>,
+    /// Whether another component could be added.
     room: bool,
-    /// … the components in the coordinates of the span, m × q, and the features of the rows, n × q.
+    /// The components in the coordinates of the span, m × q.
     components: Mat<f64>,
+    /// The features of the rows, n × q.
     features: Mat<f64>,
 }
 
@@ -180,8 +182,8 @@ impl View {
         self.values.iter().sum()
     }
 
-    /// The view with one more point, or with another one in place of the least useful, and which of both; nothing where
-    /// that is no better.
+    /// Returns the view with one more point, or with one in place of the least useful point, and whether it is the
+    /// latter; `None` if neither is better.
     fn next(&self, candidates: &Candidates, rows: &Points, goal: &Goal) -> Result<Option<(View, bool)>> {
         for row in self.best_of(candidates, goal) {
             let grown = View::new(self.skeleton.kernel(), &self.with(rows.row(row)), rows, goal)?;
@@ -198,7 +200,7 @@ impl View {
         Ok(None)
     }
 
-    /// Rows that would add most, of those that are not alone, the best first.
+    /// Returns the rows that would add most, the best first, without outliers.
     fn best_of(&self, candidates: &Candidates, goal: &Goal) -> Vec<usize> {
         let Candidates { rows, k } = candidates;
         let n = k.nrows();
@@ -210,7 +212,7 @@ impl View {
         for (j, &row) in rows.iter().enumerate() {
             let own = e[(row, j)];
             let squares = e.col(j).squared_norm_l2();
-            if own <= APART * k[(row, j)] || squares < NEAR * own * own {
+            if own <= SPANNED * k[(row, j)] || squares < MIN_SIMILAR_ROWS * own * own {
                 continue;
             }
             let mean = if goal.center { e.col(j).sum() / n as f64 } else { 0.0 };
@@ -221,11 +223,11 @@ impl View {
         }
         gains.retain(|(_, gain)| *gain > 0.0);
         gains.sort_by(|(_, a), (_, b)| b.total_cmp(a));
-        gains.into_iter().take(TRIED).map(|(row, _)| row).collect()
+        gains.into_iter().take(MAX_CANDIDATES).map(|(row, _)| row).collect()
     }
 
-    /// All points but the one without which the components lose least: component k has
-    /// `a_ik / √(K⁻¹)_ii` along the direction that leaves with point i. The last one has just come.
+    /// Returns all points except the one whose removal costs the components least: component k has the coefficient
+    /// `a_ik / √(K⁻¹)_ii` along the direction removed with point i. The last point was just added and stays.
     fn without_the_least(&self) -> Points<'static> {
         let m = self.m();
         let mut inverse = Mat::<f64>::identity(m, m);
@@ -242,22 +244,23 @@ impl View {
         self.skeleton.basis.points().select(&stay)
     }
 
-    /// Whether the components hold more of the rows than those of `other`, beyond chance.
+    /// Returns whether the components capture significantly more of the rows than those of `other`.
     fn is_better_than(&self, other: &View) -> bool {
         let n = self.along.nrows() as f64;
         let length = |view: &View, i: usize| view.features.row(i).squared_norm_l2();
         let gains: Vec<f64> = (0..self.along.nrows()).map(|i| length(self, i) - length(other, i)).collect();
         let mean = gains.iter().sum::<f64>() / n;
         let variance = gains.iter().map(|gain| (gain - mean) * (gain - mean)).sum::<f64>() / n;
-        mean > SIGMAS * (variance / n).sqrt()
+        mean > STANDARD_ERRORS * (variance / n).sqrt()
     }
 }
 
-/// The smallest eigenvalue x of an arrow matrix with these decreasing values on its diagonal, these squares of its
-/// border and h in its corner: `h − x = Σ g² / (λ − x)`, from 0 to the smaller of h and the last value.
+/// Returns the smallest eigenvalue x of an arrow matrix with these decreasing values on its diagonal, these squares of
+/// its border and h in its corner, by bisection: `h − x = Σ g² / (λ − x)`, between 0 and the smaller of h and the last
+/// value.
 fn smallest_of_arrow(values: &[f64], border: Vec<f64>, h: f64) -> f64 {
     let (mut low, mut high) = (0.0, values.last().map_or(h, |value| value.min(h)).max(0.0));
-    for _ in 0..HALVINGS {
+    for _ in 0..BISECTIONS {
         let x = 0.5 * (low + high);
         let taken: f64 = values.iter().zip(&border).map(|(value, g)| g / (value - x)).sum();
         if h - x > taken { low = x } else { high = x }
@@ -273,7 +276,7 @@ mod tests {
     use crate::toys;
 
     #[test]
-    fn an_arrow_has_its_smallest_eigenvalue() {
+    fn smallest_eigenvalue_of_an_arrow_matrix() {
         let (values, border, h) = (vec![5.0, 3.0, 2.0], vec![1.0, 0.25, 0.5], 1.5_f64);
         let mut arrow = Mat::zeros(4, 4);
         (0..3).for_each(|k| (arrow[(k, k)], arrow[(3, k)]) = (values[k], border[k]));
@@ -293,7 +296,7 @@ mod tests {
     }
 
     #[test]
-    fn points_join_until_the_fidelity_is_there_and_no_outlier_does() {
+    fn points_are_added_until_the_fidelity_is_reached_and_outliers_are_not() {
         let mut values = toys::parabola(0).values()[..600].to_vec();
         values.extend([50.0, 50.0]);
         let rows = Points::new(2, values).unwrap();
@@ -305,7 +308,7 @@ mod tests {
         assert!((0.9..0.99).contains(&found.fidelity.unwrap()), "{:?}", found.fidelity);
         assert!(found.left == 0 && found.support.n() == 2 + found.joined && found.joined < 15);
         assert!(found.support.rows().all(|z| z[0] < 10.0));
-        // Nothing is left to do.
+        // The goal is already met.
         let again = choose(
             &kernel,
             (still().as_ref(), &found.support),
@@ -341,7 +344,7 @@ mod tests {
     }
 
     #[test]
-    fn the_least_useful_point_is_the_one_without_which_most_is_left() {
+    fn the_least_useful_point_is_the_one_whose_removal_costs_least() {
         let rows = toys::normal(200, 3, 0);
         let kernel = kernel::build(&"rbf".parse().unwrap(), &rows, 0).unwrap();
         let goal = goal(3, 9, None);

@@ -15,7 +15,7 @@ fn landmarks(kernel: &str, points: &Points) -> Model {
     Fit { method, kernel: kernel.parse().unwrap(), ..fit(Target::Support(12)) }.run(points, None, &()).unwrap()
 }
 
-/// A model that learns `points` in batches of `size`, the first of `first` rows.
+/// Fits a model to the first `first` rows, and updates it with the others in batches of `size`.
 fn stream(fit: &Fit, points: &Points, (first, size): (usize, usize), learning: Learning) -> (Online, Update) {
     let rows = points.slice(0..first);
     let mut online = Online::new(fit.run(&rows, None, &()).unwrap(), &rows, None, learning, &()).unwrap();
@@ -34,7 +34,7 @@ fn read(bytes: &[u8]) -> Result<State> {
 const FIXED: Learning = Learning { forget: 1.0, reservoir: 0, most: None, alarms: true };
 
 #[test]
-fn batches_over_fixed_points_are_one_fit() {
+fn batches_over_fixed_points_equal_one_fit() {
     let points = toys::normal(700, 3, 0);
     for kernel in KERNELS {
         let rows = points.slice(0..200);
@@ -51,13 +51,13 @@ fn batches_over_fixed_points_are_one_fit() {
         assert!(online.moments().error() == 0.0);
         let off = (found.captured() / expected.captured() - 1.0).abs();
         assert!(off < 1e-9, "{kernel}: {off}");
-        // Points that nearly depend on each other cost digits.
+        // Nearly dependent points cost digits.
         let digits = if kernel == "rbf,gamma=0.001" { 1e-6 } else { 1e-9 };
         assert!(differ(found, &expected, &points) < digits, "{kernel}: {}", differ(found, &expected, &points));
     }
 }
 
-/// The largest difference of scores, as a share of the largest score.
+/// Returns the largest difference of scores, as a share of the largest score.
 fn differ(a: &Model, b: &Model, points: &Points) -> f64 {
     let [a, b] = [a, b].map(|model| model.score(points, Precision::Double).unwrap());
     let largest = b.iter().fold(0.0_f64, |largest, score| largest.max(*score));
@@ -65,7 +65,7 @@ fn differ(a: &Model, b: &Model, points: &Points) -> f64 {
 }
 
 #[test]
-fn a_weight_is_a_row_repeated() {
+fn weights_equal_repeated_rows() {
     let points = toys::normal(400, 3, 1);
     let weights: Vec<f64> = (0..400).map(|i| (i % 3) as f64).collect();
     let twice: Vec<usize> = (0..400).flat_map(|i| vec![i; i % 3]).collect();
@@ -100,7 +100,7 @@ fn forgetting_counts_rows_not_batches() {
     }
 }
 
-/// What the components of a model capture of rows, around their own mean.
+/// Returns the variance of rows, around their own mean, that the components of a model capture.
 fn captured(model: &Model, points: &Points) -> f64 {
     let features = model.transform(points, Precision::Double).unwrap();
     let (q, n) = (model.q(), points.n() as f64);
@@ -119,7 +119,7 @@ fn sorted(points: &Points) -> Points<'static> {
 }
 
 #[test]
-fn points_that_join_keep_the_fidelity_and_the_bound_holds() {
+fn added_points_keep_the_fidelity_and_the_error_is_bounded() {
     let ring: Vec<f64> = toys::normal(1500, 2, 4)
         .rows()
         .flat_map(|x| [x[0] / x[0].hypot(x[1]) + 0.05 * x[1], x[1] / x[0].hypot(x[1]) + 0.05 * x[0]])
@@ -140,14 +140,14 @@ fn points_that_join_keep_the_fidelity_and_the_bound_holds() {
                 let (off, error) = ((found.sqrt() - stated.sqrt()).abs(), online.moments().error());
                 assert!(off <= error + 1e-9, "{case}: {off} {error}");
                 assert!(order == "random" || update.joined > 0, "{case}");
-                // The estimate is much better than what is certain.
+                // The actual error is much smaller than the bound.
                 assert!((stated / found - 1.0).abs() < 0.1, "{case}: {stated} {found}");
             }
         }
     }
 }
 
-/// Rows of a ring whose centre moves.
+/// Returns rows of a ring whose centre moves.
 fn drifting(n: usize) -> Points<'static> {
     let noise = toys::normal(n, 2, 5);
     let row = |(i, x): (usize, &[f64])| {
@@ -158,7 +158,7 @@ fn drifting(n: usize) -> Points<'static> {
 }
 
 #[test]
-fn under_drift_as_many_points_follow_the_rows() {
+fn points_follow_drifting_rows_and_their_number_stays() {
     let points = drifting(4000);
     let fit = Fit { kernel: "rbf,gamma=1".parse().unwrap(), ..fit(Target::Support(15)) };
     let last = points.slice(3500..4000);
@@ -173,7 +173,7 @@ fn under_drift_as_many_points_follow_the_rows() {
 }
 
 #[test]
-fn what_alarms_is_not_learned_and_the_limit_moves_beside_that_of_the_fit() {
+fn alarms_are_not_learned_and_the_threshold_moves_while_the_reference_stays() {
     let points = toys::normal(3000, 3, 6);
     let fit = Fit { target: Some(Target::Support(20)), scaling: Scaling::None, ..Fit::detector() };
     let learning = Learning { alarms: false, ..Learning::default() };
@@ -187,7 +187,7 @@ fn what_alarms_is_not_learned_and_the_limit_moves_beside_that_of_the_fit() {
     let before = online.moments().clone().to_bytes();
     assert_eq!(online.update(&far, None, &()).unwrap().learned, 0);
     assert!(online.moments().to_bytes() == before);
-    // Rows spread out: more of them alarm, until the limit has moved.
+    // The rows spread out: more of them are alarms until the threshold has adapted.
     let wide = Points::new(3, points.values().iter().map(|v| 1.5 * v).collect::<Vec<_>>()).unwrap();
     let alarms: Vec<usize> =
         (0..20).map(|k| online.update(&wide.slice(100 * k..100 * (k + 1)), None, &()).unwrap().alarms).collect();
@@ -203,7 +203,7 @@ fn bytes(model: &Model) -> Vec<u8> {
 }
 
 #[test]
-fn a_model_file_goes_on_where_it_was_on_any_number_of_threads() {
+fn a_model_file_continues_where_it_stopped_on_any_number_of_threads() {
     let points = drifting(1500);
     let fit = Fit { kernel: "rbf,gamma=1".parse().unwrap(), ..fit(Target::Fidelity(0.9)) };
     let learning = Learning { forget: 0.999, ..Learning::default() };
@@ -227,7 +227,7 @@ fn a_model_file_goes_on_where_it_was_on_any_number_of_threads() {
 }
 
 #[test]
-fn what_cannot_go_on_says_so() {
+fn models_that_cannot_continue_are_rejected() {
     let points = toys::normal(300, 2, 0);
     let model = fit(Target::Support(5)).run(&points, None, &()).unwrap();
     let expected = "model = without moments: expected one fitted to be updated (--updatable, updatable=True)";
@@ -235,7 +235,7 @@ fn what_cannot_go_on_says_so() {
     for (learning, expected) in [
         (Learning { forget: 0.0, ..FIXED }, "forget = 0: expected a number above 0 and up to 1"),
         (Learning { forget: f64::NAN, ..FIXED }, "forget = NaN: expected a number above 0 and up to 1"),
-        (Learning { most: Some(0), ..FIXED }, "most = 0: expected a whole number from 1"),
+        (Learning { most: Some(0), ..FIXED }, "most = 0: expected an integer ≥ 1"),
     ] {
         assert_eq!(learning.check().unwrap_err().to_string(), expected);
     }
@@ -249,7 +249,7 @@ fn what_cannot_go_on_says_so() {
     }
 }
 
-/// Bytes whose checksum is right and whose content is not.
+/// Returns bytes with invalid content and a valid checksum.
 fn forged(state: &[u8], name: &str, value: serde_json::Value) -> Vec<u8> {
     let length = u64::from_le_bytes(state[8..16].try_into().unwrap()) as usize;
     let mut head: serde_json::Value = serde_json::from_slice(&state[16..16 + length]).unwrap();
@@ -264,7 +264,7 @@ fn forged(state: &[u8], name: &str, value: serde_json::Value) -> Vec<u8> {
 }
 
 #[test]
-fn hostile_bytes_are_refused() {
+fn forged_bytes_are_rejected() {
     use serde_json::json;
     let (online, _) = stream(&fit(Target::Support(5)), &toys::normal(300, 2, 0), (100, 100), Learning::default());
     let state = online.state.to_bytes();
@@ -285,20 +285,20 @@ fn hostile_bytes_are_refused() {
         ("recent", json!(5000)),
         ("offered", json!(0)),
         ("seed", json!(-1)),
-        // Found by `fuzz/run learning`: such a model was updated, and its file was then refused.
+        // Found by `fuzz/run learning`: such a model could be updated, but its file was then rejected.
         ("reference", json!(-1)),
     ] {
         let error = read(&forged(&state, name, value.clone())).err();
         let error = error.map(|error| error.to_string()).unwrap_or_default();
         assert!(
-            error.contains("learn on: ") || error.starts_with("forget") || error.starts_with("most"),
+            error.contains("learning state: ") || error.starts_with("forget") || error.starts_with("most"),
             "{name} {value}: {error}"
         );
     }
 }
 
 #[test]
-fn rows_that_cannot_be_counted_are_refused() {
+fn more_rows_than_can_be_counted_are_rejected() {
     use serde_json::json;
     let points = toys::normal(300, 2, 0);
     let (mut online, _) = stream(&fit(Target::Support(5)), &points, (100, 100), Learning::default());

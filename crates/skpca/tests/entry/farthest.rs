@@ -1,4 +1,4 @@
-//! Farthest-first traversal (Gonzalez 1985): each row is the one farthest, in feature space, from all before it.
+//! Farthest-first traversal (Gonzalez 1985): each row is the one farthest in feature space from all previous ones.
 //!
 //! ```text
 //! ‖φ(x) − φ(z)‖² = k(x, x) − 2 k(x, z) + k(z, z)
@@ -14,7 +14,7 @@ use crate::watch::check;
 
 pub(super) const ENTRY: Entry = Entry {
     name: "farthest",
-    summary: "rows that are each the farthest from those before",
+    summary: "rows that are each the farthest from all previous ones",
     source: "Gonzalez 1985",
     parameters: &[START],
     capabilities: Capabilities::NONE,
@@ -67,7 +67,7 @@ impl Method for Farthest {
 }
 
 impl Farthest {
-    /// The row that the traversal starts from: `‖φ(x) − φ̄‖² = k(x, x) − 2 mean k(x, ·) + const`.
+    /// Returns the first row of the traversal, by `‖φ(x) − φ̄‖² = k(x, x) − 2 mean k(x, ·) + const`.
     fn first(&self, task: &Task, points: &Points) -> usize {
         let kernel = task.kernel;
         let mean = |x: &[f64]| points.rows().map(|z| kernel.eval(x, z)).sum::<f64>() / points.n() as f64;
@@ -80,14 +80,15 @@ impl Farthest {
     }
 }
 
-/// The row farthest from those chosen, of which `last` was the last; `gaps` are the squared distances to the others.
+/// Returns the row farthest from those chosen, the last of which is `last`. `gaps` are the squared distances of all
+/// rows from the chosen ones.
 fn farthest(task: &Task, points: &Points, last: usize, gaps: &mut [f64]) -> usize {
     let z = points.row(last);
     let length = task.kernel.eval(z, z);
     for (gap, x) in gaps.iter_mut().zip(points.rows()) {
         *gap = gap.min(task.kernel.eval(x, x) - 2.0 * task.kernel.eval(x, z) + length);
     }
-    // Chosen once, never again: rounding must not bring a row back.
+    // A row must not be chosen again because of rounding.
     gaps[last] = f64::NEG_INFINITY;
     let best = gaps.iter().enumerate().max_by(|a, b| a.1.total_cmp(b.1));
     best.expect("a table has rows").0

@@ -1,10 +1,10 @@
-"""One file, one line: adds a method and a kernel to a copy of the tree, and checks that everything knows them.
+"""One file, one line: adds a method and a kernel to a copy of the tree, and checks that they are known everywhere.
 
-    python crates/skpca/tests/entry/run.py            builds the copy and runs laws, program and Python with both
+    python crates/skpca/tests/entry/run.py            builds the copy and tests library, program and Python with both
     python crates/skpca/tests/entry/run.py --check    compiles the library with both, in seconds
 
-The copy is target/entry. It shares the directory that cargo builds in, so that only our own crates are compiled again;
-not to be run beside other builds of the tree, whose program it replaces.
+The copy is target/entry. It uses the tree's own build directory, so that only our own crates are compiled again. Do not
+run it at the same time as other builds of the tree: it replaces their program.
 """
 
 import argparse
@@ -20,25 +20,25 @@ HERE = Path(__file__).resolve().parent
 ROOT = HERE.parents[3]
 COPY = ROOT / "target" / "entry"
 SITE = ROOT / "target" / "entry-site"
-# Where an entry goes, and the list that names it.
+# File and registry of each entry.
 ENTRIES = {"method": ("farthest", "METHODS"), "kernel": ("squared_exponential", "KERNELS")}
 
 
 def make_copy():
-    """The tree as it is now, with the entries. Other files keep their times, so cargo does not build them again."""
+    """Copies the tree and adds the entries. Files keep their modification times, so cargo does not rebuild them."""
     shutil.rmtree(COPY, ignore_errors=True)
     shutil.copytree(ROOT, COPY, ignore=shutil.ignore_patterns("target", "artefacts", "docs", "__pycache__", ".*"))
-    # Cargo tells its results apart by version, not by folder: the tree's next build would take these for its own.
+    # Cargo distinguishes build results by version, not by folder: the tree's next build would reuse these.
     manifest = COPY / "Cargo.toml"
     ours = re.search(r'\nversion = "(.*)"', manifest.read_text())[1]
-    # The version of the packages, and the one that they ask of each other.
+    # The version of the packages and of their dependencies on each other.
     manifest.write_text(re.sub(rf'version = "{re.escape(ours)}"', 'version = "99.0.0"', manifest.read_text()))
     for room, (name, registry) in ENTRIES.items():
         add(COPY / "crates/skpca/src" / room, room, name, registry)
 
 
 def add(folder, room, name, registry):
-    """The file, its `mod`, and its line of the registry."""
+    """Adds the file, its `mod` and its line of the registry."""
     shutil.copy2(HERE / f"{name}.rs", folder / f"{name}.rs")
     head = folder / "mod.rs"
     replace(head, r"\nmod ", f"\nmod {name};\nmod ")
@@ -48,7 +48,7 @@ def add(folder, room, name, registry):
 
 def replace(file, pattern, new):
     text, count = re.subn(pattern, new, file.read_text(), count=1)
-    assert count == 1, f"{file}: {pattern} is not there"
+    assert count == 1, f"{file}: {pattern} not found"
     file.write_text(text)
 
 
@@ -58,32 +58,32 @@ def run(*words, **environment):
     subprocess.run(words, cwd=COPY, env=environment, check=True)
 
 
-def said(*words):
-    """What the program of the copy prints."""
+def output(*words):
+    """Returns the output of the program built from the copy."""
     program = ROOT / "target/release/skpca"
     return subprocess.run([program, *words], cwd=COPY, check=True, capture_output=True, text=True).stdout
 
 
 def check_program():
-    """The registries in words, a fit with parameters, a comparison and its page."""
+    """Checks the help texts, a fit with parameters, a comparison and its page."""
     run("cargo", "build", "--release", "--quiet", "-p", "skpca-cli")
-    for text in (said("methods", "farthest"), said("fit", "--help")):
+    for text in (output("methods", "farthest"), output("fit", "--help")):
         assert "the first row: nearest to the mean of the rows" in " ".join(text.split()), text
         assert "[default: nearest]" in " ".join(text.split()), text
-    for text in (said("kernels", "squared-exponential"), said("fit", "--help")):
-        assert "ℓ: how far points see each other (a number above 0) [default: 1]" in " ".join(text.split()), text
+    for text in (output("kernels", "squared-exponential"), output("fit", "--help")):
+        assert "ℓ: the length scale (a number above 0) [default: 1]" in " ".join(text.split()), text
     table = COPY / "ring.csv"
     rows = [f"{(i * 37) % 101},{(i * 53) % 97},{'ab'[i % 2]}" for i in range(200)]
     table.write_text("x,y,class\n" + "\n".join(rows) + "\n")
     specs = ["--kernel", "squared-exponential,gamma=0.5,length=2", "--label", "class", "-q", "3", "--json"]
     method = ["--method", "farthest,start=farthest", "--support", "12"]
-    model = json.loads(said("fit", "ring.csv", "-o", "ring.skpca", *method, *specs))
+    model = json.loads(output("fit", "ring.csv", "-o", "ring.skpca", *method, *specs))
     assert model["method"] == {"name": "farthest", "start": "farthest"}, model["method"]
     assert model["kernel"] == {"name": "squared-exponential", "gamma": 0.5, "length": 2.0} and model["m"] == 12, model
-    compared = json.loads(said("compare", "ring.csv", "-o", "ring.html", "--support", "5", *specs))
-    assert "farthest" in {one["given"]["name"] for one in compared["models"]}, "compare tries it"
+    compared = json.loads(output("compare", "ring.csv", "-o", "ring.html", "--support", "5", *specs))
+    assert "farthest" in {one["given"]["name"] for one in compared["models"]}, "compare does not try it"
     page = (COPY / "ring.html").read_text()
-    assert ">farthest<" in page, "the page shows it"
+    assert ">farthest<" in page, "the page does not show it"
 
 
 PYTHON = """
@@ -91,10 +91,10 @@ import inspect, numpy as np
 from skpca import SparseKernelPCA
 text = " ".join(inspect.getdoc(SparseKernelPCA).split())
 for words in (
-    '- "farthest": rows that are each the farthest from those before (Gonzalez 1985)',
+    '- "farthest": rows that are each the farthest from all previous ones (Gonzalez 1985)',
     '- ``start`` of "farthest": the first row: nearest to the mean of the rows, or farthest from it',
     '- "squared-exponential": exp(−γ ‖x − z‖² / length²)',
-    '- ``length`` of "squared-exponential": ℓ: how far points see each other',
+    '- ``length`` of "squared-exponential": ℓ: the length scale',
 ):
     assert words in text, words
 x = np.random.default_rng(0).normal(size=(100, 3))
@@ -112,7 +112,7 @@ assert torture.METHODS["farthest"] == ["farthest"]
 
 
 def check_python():
-    """Docstrings, a fit, a pre-image by the capability, the lists of experiments and torture; scikit-learn's checks."""
+    """Checks docstrings, a fit, a pre-image, the lists of experiments and torture tests, and scikit-learn's checks."""
     wheels = COPY / "wheels"
     run(tool("maturin"), "build", "--release", "--quiet", "--out", str(wheels))
     shutil.rmtree(SITE, ignore_errors=True)

@@ -1,4 +1,4 @@
-//! `k(x, z) = exp(−γ ‖x − z‖² / ℓ²)`: a Gaussian whose width can be changed beside the rule that finds γ.
+//! `k(x, z) = exp(−γ ‖x − z‖² / ℓ²)`: a Gaussian whose width can be changed independently of the rule for γ.
 
 use std::sync::Arc;
 
@@ -13,7 +13,7 @@ pub(super) const ENTRY: Entry = Entry {
     sklearn: None,
     summary: "exp(−γ ‖x − z‖² / length²)",
     source: None,
-    parameters: &[GAMMA, Parameter::number("length", Range::Above(0.0), 1.0, "ℓ: how far points see each other")],
+    parameters: &[GAMMA, Parameter::number("length", Range::Above(0.0), 1.0, "ℓ: the length scale")],
     learned: &[],
     capabilities: Capabilities { gaussian: true, ..Capabilities::RADIAL },
     build: |fields, bandwidth| {

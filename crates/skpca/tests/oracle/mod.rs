@@ -1,8 +1,8 @@
 //! Obj(A, P) = ½ tr T − tr(VᵀT P) + ½ tr(VᵀT V) + ridge(A) + penalty(A),   V = B A,  B = K^½,  T = B H B
 //!
-//! The three published iterations for sparse kernel PCA, kept slow and literal so that a fast solver can be held
-//! against them. H is the centring matrix I − 11ᵀ/n, or I; P has q orthonormal columns and starts at the leading
-//! eigenvectors of T.
+//! The three published iterations for sparse kernel PCA, implemented literally and slowly as references for the fast
+//! solver. H is the centring matrix I − 11ᵀ/n, or I; P has q orthonormal columns and starts at the leading eigenvectors
+//! of T.
 //!
 //! | function | source | ridge | penalty |
 //! |---|---|---|---|
@@ -10,8 +10,8 @@
 //! | [`l21`] | Wang & Tanaka 2019, Algorithm 2 | λ/2 ‖V‖² | μ Σ ‖row_i‖ |
 //! | [`elastic_net`] | Das, Golatkar & Awate 2018 | λ/2 ‖A‖² | λ₁/2 Σ ‖a_k‖₁ |
 //!
-//! `outer` counts the A-steps; P moves only *between* two of them. So `outer = 1` is the convex problem at the
-//! starting P, the A returned is the paper's A after `outer` rounds, and (A, P) always belong together.
+//! `outer` is the number of A-steps; P changes only *between* two of them. So `outer = 1` is the convex problem at the
+//! initial P, the A returned is the paper's A after `outer` rounds, and (A, P) always belong together.
 //!
 //! The papers write the linear step as Q = (T + λI + ρK⁻¹)⁻¹[T P + ρK^−½ Z]. Here X = K^−½ Q is computed instead,
 //!
@@ -19,18 +19,18 @@
 //! X = (K H K + λK + ρI)⁻¹ [B T P + ρZ],    Q = B X,
 //! ```
 //!
-//! which is the same step with B taken out on both sides, and never meets the condition number of K⁻¹.
+//! which is the same step with B factored out on both sides and avoids the condition number of K⁻¹.
 //!
-//! Threads: everything goes through faer's global parallelism (`faer::set_global_parallelism`).
+//! Threads: everything uses faer's global parallelism (`faer::set_global_parallelism`).
 
 pub mod tipping;
 
 use faer::linalg::solvers::{Llt, Solve};
 use faer::{Mat, MatRef, Scale, Side};
 
-/// The kernel matrix and what all three algorithms derive from it.
+/// The kernel matrix and the quantities that all three algorithms derive from it.
 pub struct Setting {
-    /// The kernel matrix *with* its jitter: the one all the rest, and the objective, belong to.
+    /// The kernel matrix *including* the jitter; everything else, and the objective, refer to this matrix.
     pub k: Mat<f64>,
     pub center: bool,
     pub q: usize,
@@ -40,7 +40,7 @@ pub struct Setting {
     pub t: Mat<f64>,
     /// K H K = B T B.
     pub moment: Mat<f64>,
-    /// P at the start: the q leading eigenvectors of T, largest first.
+    /// The initial P: the q leading eigenvectors of T, largest first.
     pub start: Mat<f64>,
     /// How ADMM measures its dual residual; `Dual::Printed` unless changed.
     pub dual: Dual,
@@ -49,17 +49,17 @@ pub struct Setting {
     vectors: Mat<f64>,
 }
 
-/// The norm of the dual residual ρ(A_new − A_old), which ends ADMM and steers the ρ of Algorithm 2.
+/// The norm of the dual residual ρ(A_new − A_old), which stops ADMM and adapts the ρ of Algorithm 2.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Dual {
-    /// ‖K^−½ · ‖, as the paper has it. K^−½ magnifies directions of no weight (up to 10⁵ times), so ρ is driven
-    /// hundreds of times too low and the rule fires long after the objective has settled.
+    /// ‖K^−½ · ‖, as printed in the paper. K^−½ magnifies directions of little weight (up to 10⁵ times), so ρ becomes
+    /// hundreds of times too small and the rule stops long after the objective has converged.
     Printed,
     /// ‖·‖: the residual of the same iteration with X = K^−½ Q as its variable.
     Plain,
 }
 
-/// Coefficients with true zeros, the P they were computed for, and the objective of the two.
+/// Coefficients with exact zeros, the P they were computed for, and the objective of the two.
 pub struct Answer {
     pub a: Mat<f64>,
     pub p: Mat<f64>,
@@ -71,9 +71,9 @@ pub struct Answer {
 impl Setting {
     pub fn new(k: MatRef<f64>, center: bool, q: usize) -> Setting {
         let n = k.nrows();
-        // K^−½ appears in Wang's dual residual. Its pseudo-inverse would force A into the range of K and so destroy
-        // sparsity (213 nonzeros where the optimum has 11); a jitter far below the objective's accuracy makes K
-        // invertible instead.
+        // K^−½ appears in Wang's dual residual. A pseudo-inverse would force A into the range of K and so destroy
+        // sparsity (213 nonzeros instead of 11 at the optimum); a jitter far below the accuracy of the objective makes
+        // K invertible instead.
         let jitter = 1e-10 * (0..n).map(|i| k[(i, i)]).sum::<f64>() / n as f64;
         let k = Mat::from_fn(n, n, |i, j| 0.5 * (k[(i, j)] + k[(j, i)]) + if i == j { jitter } else { 0.0 });
         let (values, vectors) = eigen(&k);
@@ -86,7 +86,8 @@ impl Setting {
         Setting { k, center, q, root, t, moment, start, dual: Dual::Printed, inverse_root, values, vectors }
     }
 
-    /// B T P: the correlations of all points with the targets; its largest entry (row) is the largest useful penalty.
+    /// Returns B T P: the correlations of all points with the targets. Its largest entry (row norm) is the largest
+    /// useful penalty.
     pub fn correlation(&self, p: MatRef<f64>) -> Mat<f64> {
         &self.root * (&self.t * p)
     }
@@ -98,7 +99,7 @@ impl Setting {
         }
     }
 
-    /// ½ tr T − tr(VᵀT P) + ½ tr(VᵀT V) + λ/2 ‖V‖², with V = B A. Pass λ = 0 for the loss alone.
+    /// Returns ½ tr T − tr(VᵀT P) + ½ tr(VᵀT V) + λ/2 ‖V‖², with V = B A. Pass λ = 0 for the loss alone.
     fn loss(&self, a: &Mat<f64>, p: &Mat<f64>, lambda: f64) -> f64 {
         let v = &self.root * a;
         let trace: f64 = (0..self.t.nrows()).map(|i| self.t[(i, i)]).sum();
@@ -131,19 +132,19 @@ pub fn l1(
     inner: usize,
     tolerance: f64,
 ) -> Answer {
-    assert_eq!(lambda1.len(), setting.q, "one λ₁ a component");
+    assert_eq!(lambda1.len(), setting.q, "one λ₁ per component");
     let n = setting.k.nrows();
     let system = System::new(setting, lambda, rho);
     let (mut a, mut p, mut iterations) = (Mat::zeros(n, setting.q), setting.start.clone(), 0);
     for (k, &lambda1) in lambda1.iter().enumerate() {
-        // Step 4 leaves the initial values open: zero at first, then what the previous round ended with.
+        // Step 4 leaves the initial values open: zero at first, then the result of the previous round.
         let mut state = Column { q: Mat::zeros(n, 1), a: Mat::zeros(n, 1), t: Mat::zeros(n, 1) };
         for round in 0..outer {
             let before = state.q.clone();
             let target = setting.correlation(p.get(.., k..k + 1));
             iterations += state.solve(setting, &system, &target, lambda1, rho, inner, tolerance);
             let settled = (&state.q - &before).norm_l2() < tolerance;
-            // A component that vanished says nothing about its p_k: q_k is then only the rounding of ADMM.
+            // If a component vanished, q_k is only rounding error of ADMM and must not determine p_k.
             if round + 1 == outer || settled || state.a.norm_max() == 0.0 {
                 break;
             }
@@ -156,7 +157,7 @@ pub fn l1(
     Answer { a, p, objective, iterations }
 }
 
-/// Algorithm 1's ADMM at the starting P, where the components do not meet: all of them at once, one penalty for all.
+/// Algorithm 1's ADMM at the initial P, where the components are independent: all of them at once, with one penalty.
 pub fn l1_together(setting: &Setting, lambda: f64, lambda1: f64, rho: f64, inner: usize, tolerance: f64) -> Answer {
     let zero = || Mat::zeros(setting.k.nrows(), setting.q);
     let mut state = Column { q: zero(), a: zero(), t: zero() };
@@ -174,7 +175,7 @@ fn deflated(setting: &Setting, q: &Mat<f64>, earlier: MatRef<f64>) -> Mat<f64> {
     Scale(1.0 / rest.norm_l2()) * rest
 }
 
-/// The ADMM variables of one component: q_k, a_k and the multiplier t_k; or of several that do not meet.
+/// The ADMM variables of one component, or of several independent ones: q_k, a_k and the multiplier t_k.
 struct Column {
     q: Mat<f64>,
     a: Mat<f64>,
@@ -197,7 +198,7 @@ impl Column {
         let floor = (self.a.nrows() as f64).sqrt() * tolerance;
         for iteration in 1..=inner {
             let x = system.solve(&(target + Scale(rho) * &self.a - &self.t));
-            // Line 7 prints the threshold λ/ρ; the derivation above it has λ₁ₖ/ρ, which is the one that minimises.
+            // Line 7 prints the threshold λ/ρ; the derivation above it has λ₁ₖ/ρ, which is the correct minimiser.
             let a = soft_entries(&(&x + Scale(1.0 / rho) * &self.t), lambda1 / rho);
             let primal = &x - &a;
             let dual = rho * setting.dual_norm(&(&a - &self.a));
@@ -220,7 +221,7 @@ impl Column {
 /// bounds ‖Q_new − Q_old‖ between rounds.
 pub fn l21(setting: &Setting, lambda: f64, mu: f64, rho0: f64, outer: usize, inner: usize, tolerance: f64) -> Answer {
     let zero = || Mat::zeros(setting.k.nrows(), setting.q);
-    // Step 3 leaves the initial values open: zero at first, then what the previous round ended with.
+    // Step 3 leaves the initial values open: zero at first, then the result of the previous round.
     let mut state = Rows { q: zero(), a: zero(), w: zero(), rho: rho0, system: System::new(setting, lambda, rho0) };
     let (mut p, mut iterations) = (setting.start.clone(), 0);
     for round in 0..outer {
@@ -274,7 +275,8 @@ impl Rows {
         0
     }
 
-    /// The self-adaptive rule, η = 10 and τ = 2; W = T/ρ is rescaled so that the multiplier T stays.
+    /// Applies the self-adaptive rule with η = 10 and τ = 2; W = T/ρ is rescaled so that the multiplier T stays the
+    /// same.
     fn adapt(&mut self, setting: &Setting, lambda: f64, primal: f64, dual: f64) {
         let factor = if primal > 10.0 * dual {
             2.0
@@ -291,9 +293,9 @@ impl Rows {
 
 /// Das's alternation: elastic nets (11) by cyclic coordinate descent, then Corollary 1.
 ///
-/// With α = B⁻¹P the constraint αᵀKα = I is PᵀP = I, the start α = E D^−½ is the leading eigenvectors, K²α is B T P
-/// and Corollary 1 is the polar factor of T V. `tolerance` bounds the violation of the optimality conditions relative
-/// to the largest correlation, and ‖V_new − V_old‖ between rounds.
+/// With α = B⁻¹P the constraint αᵀKα = I becomes PᵀP = I, the start α = E D^−½ becomes the leading eigenvectors, K²α
+/// becomes B T P and Corollary 1 the polar factor of T V. `tolerance` bounds the violation of the optimality conditions
+/// relative to the largest correlation, and ‖V_new − V_old‖ between rounds.
 pub fn elastic_net(
     setting: &Setting,
     lambda: f64,
@@ -336,7 +338,7 @@ fn descend(
     let n = goal.len();
     let bound = tolerance * goal.iter().fold(0.0, |m: f64, g| m.max(g.abs()));
     for sweep in 1..=sweeps {
-        // goal − M a, afresh every sweep: the sum of thousands of updates would drift.
+        // goal − M a, recomputed every sweep, because rounding of thousands of updates would accumulate.
         let mut rest = goal.to_vec();
         (0..n).filter(|&i| a[i] != 0.0).for_each(|i| subtract(&mut rest, a[i], moment, i));
         if (0..n).all(|i| violation(rest[i] - lambda * a[i], a[i], threshold) <= bound) {
@@ -358,14 +360,14 @@ fn subtract(rest: &mut [f64], step: f64, moment: &Mat<f64>, i: usize) {
     rest.iter_mut().zip(moment.col_as_slice(i)).for_each(|(r, m)| *r -= step * m);
 }
 
-/// How far the negative gradient of the smooth part is from threshold · ∂|a|.
+/// Returns the distance of the negative gradient of the smooth part from threshold · ∂|a|.
 fn violation(descent: f64, a: f64, threshold: f64) -> f64 {
     if a == 0.0 { (descent.abs() - threshold).max(0.0) } else { (descent - threshold * a.signum()).abs() }
 }
 
-/// The matrix K H K + λK + ρI, ready to be divided by.
+/// The matrix K H K + λK + ρI, factored.
 enum System {
-    /// Without centring it is diagonal in the eigenbasis of K, whatever ρ is.
+    /// Without centring it is diagonal in the eigenbasis of K for every ρ.
     Diagonal {
         vectors: Mat<f64>,
         values: Vec<f64>,
@@ -399,7 +401,7 @@ impl System {
     }
 }
 
-/// S_τ, entry by entry, with true zeros.
+/// Applies S_τ to each entry, with exact zeros.
 fn soft_entries(x: &Mat<f64>, tau: f64) -> Mat<f64> {
     Mat::from_fn(x.nrows(), x.ncols(), |i, j| soft(x[(i, j)], tau))
 }
@@ -408,32 +410,32 @@ fn soft(x: f64, tau: f64) -> f64 {
     if x.abs() > tau { x - tau * x.signum() } else { 0.0 }
 }
 
-/// (19): every row shortened by β, or to nothing.
+/// (19): shrinks the norm of every row by β, to no less than zero.
 fn soft_rows(x: &Mat<f64>, beta: f64) -> Mat<f64> {
     let keep: Vec<f64> = (0..x.nrows()).map(|i| x.row(i).norm_l2()).map(|r| soft(r, beta) / r.max(beta)).collect();
     Mat::from_fn(x.nrows(), x.ncols(), |i, j| if keep[i] > 0.0 { keep[i] * x[(i, j)] } else { 0.0 })
 }
 
-/// E Gᵀ of the thin singular value decomposition E D Gᵀ: the orthonormal P with the largest tr(PᵀX).
+/// Returns E Gᵀ of the thin singular value decomposition E D Gᵀ: the orthonormal P that maximises tr(PᵀX).
 fn polar(x: &Mat<f64>) -> Mat<f64> {
     let svd = x.thin_svd().expect("a finite matrix");
     svd.U() * svd.V().transpose()
 }
 
-/// Eigenvalues, largest first, and their vectors.
+/// Returns eigenvalues, largest first, and eigenvectors.
 fn eigen(matrix: &Mat<f64>) -> (Vec<f64>, Mat<f64>) {
     let pairs = matrix.self_adjoint_eigen(Side::Lower).expect("a finite symmetric matrix");
     let values = pairs.S().column_vector().iter().rev().copied().collect();
     (values, pairs.U().reverse_cols().to_owned())
 }
 
-/// E f(D) Eᵀ.
+/// Returns E f(D) Eᵀ.
 fn spectral(vectors: &Mat<f64>, values: &[f64], f: impl Fn(f64) -> f64) -> Mat<f64> {
     let scaled = Mat::from_fn(vectors.nrows(), values.len(), |i, j| vectors[(i, j)] * f(values[j]));
     scaled * vectors.transpose()
 }
 
-/// S H S = S² − (S1)(S1)ᵀ/n for symmetric S, its square being known.
+/// Returns S H S = S² − (S1)(S1)ᵀ/n for a symmetric S with a known square.
 fn less_mean(square: &Mat<f64>, s: &Mat<f64>) -> Mat<f64> {
     let n = s.nrows();
     let sums: Vec<f64> = (0..n).map(|j| s.col(j).iter().sum()).collect();

@@ -1,9 +1,9 @@
-//! Tipping's own iterations, as printed where they are sound: updates (13) and (14) of all weights at once.
+//! Tipping's own iterations: updates (13) and (14) of all weights at once, as printed as far as that is stable.
 
 use faer::linalg::solvers::DenseSolveCore;
 use faer::{Mat, Side};
 
-/// The paper's model with a weight for every point.
+/// The model of the paper with a weight for every point.
 pub struct Oracle {
     k: Mat<f64>,
     squared: Mat<f64>,
@@ -15,7 +15,7 @@ pub struct Oracle {
 pub enum Update {
     /// (13), expectation–maximisation.
     Expectation,
-    /// (14), the fixed point, in the form that does not cancel.
+    /// (14), the fixed point, in a form without cancellation.
     FixedPoint,
 }
 

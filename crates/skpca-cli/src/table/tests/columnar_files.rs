@@ -1,4 +1,4 @@
-//! Parquet and Arrow files with the types others write into them, and damaged ones.
+//! Parquet and Arrow files with all types that other programs write, and damaged files.
 
 use std::sync::Arc;
 
@@ -134,23 +134,24 @@ fn tables_without_rows_or_names_of_their_own() {
 }
 
 #[test]
-fn truncated_files_are_refused() {
+fn truncated_files_are_rejected() {
     let whole = batch(vec![("x", floats(&[Some(1.0), Some(2.0)]))]);
     for (name, bytes) in [("a.parquet", parquet_bytes(&whole)), ("a.feather", arrow_bytes(&whole))] {
         for cut in 1..bytes.len() {
             let message = read_bytes(name, &bytes[..cut], &ReadOptions::default()).unwrap_err();
-            assert!(message.starts_with(&format!("{name}: not a whole ")), "{cut}: {message}");
+            assert!(message.starts_with(&format!("{name}: not a valid ")), "{cut}: {message}");
         }
     }
     let old = read_bytes("a.feather", b"FEA1....FEA1", &ReadOptions::default()).unwrap_err();
-    assert_eq!(old, "a.feather: not a whole Arrow file: it is Feather version 1, expected version 2");
+    assert_eq!(old, "a.feather: not a valid Arrow file: it is Feather version 1, expected version 2");
 }
 
 #[test]
 fn a_dictionary_that_claims_more_values_than_it_has() {
     let values = (0..300).map(f64::from).map(Some).collect::<Vec<_>>();
     let mut bytes = parquet_bytes(&batch(vec![("x", floats(&values))]));
-    // Number of values, an i32 in zigzag form, and the encoding PLAIN: the first is raised to the most two bytes hold.
+    // The number of values, a zigzag-encoded i32, and the encoding PLAIN. The number is set to the maximum of two
+    // bytes.
     let at = bytes.windows(5).position(|window| window == [0x15, 0xd8, 0x04, 0x15, 0x00]).unwrap();
     bytes[at + 2] = 0x7f;
     let message = read_bytes("a.parquet", &bytes, &ReadOptions::default()).unwrap_err();
@@ -164,7 +165,7 @@ fn damaged_bytes_never_panic() {
         for position in 0..bytes.len() {
             let mut bytes = bytes.clone();
             bytes[position] = 0xff;
-            // Either answer will do: some bytes are padding, some are values.
+            // Either result is fine: some bytes are padding, some are values.
             let _ = read_bytes(name, &bytes, &ReadOptions::default());
         }
     }
@@ -173,5 +174,5 @@ fn damaged_bytes_never_panic() {
 #[test]
 fn a_panic_of_a_decoder_is_an_error() {
     let error = columnar::contain_panic::<Table>("a.arrow", "Arrow", || panic!("a bug in a library")).unwrap_err();
-    assert_eq!(error.to_string(), "a.arrow: not a whole Arrow file: inconsistent contents");
+    assert_eq!(error.to_string(), "a.arrow: not a valid Arrow file: inconsistent contents");
 }

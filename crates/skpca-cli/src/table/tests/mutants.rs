@@ -1,4 +1,4 @@
-//! Thousands of damaged files of every kind: an error or a table, never a panic that escapes, never an abort.
+//! Thousands of damaged files of every kind: an error or a table, never an uncaught panic, never an abort.
 
 use std::sync::Arc;
 
@@ -31,10 +31,10 @@ impl Random {
     }
 }
 
-/// Numbers that readers of sizes stumble over.
+/// Sizes that often cause errors.
 const HOSTILE: [u64; 8] = [0, 1, 0x7f, 0x7fff_ffff, 0xffff_ffff, 1 << 40, i64::MAX as u64, u64::MAX];
 
-/// A few changes: a bit, a byte, a hostile number, a piece taken out, doubled or cut off.
+/// Makes a few changes: flips a bit, sets a byte or a hostile number, removes, repeats or truncates a piece.
 fn mutant(whole: &[u8], random: &mut Random) -> Vec<u8> {
     let mut bytes = whole.to_vec();
     for _ in 0..1 + random.below(3) {
@@ -94,7 +94,7 @@ fn parquet(properties: WriterProperties) -> Vec<u8> {
     bytes
 }
 
-/// One file of each kind that readers tell apart.
+/// One file of each kind that readers distinguish.
 fn wholes() -> Vec<(&'static str, Vec<u8>)> {
     let directory = TempDir::new().unwrap();
     let array = directory.path().join("a.npy");
@@ -130,7 +130,7 @@ fn mutants_of_every_format() {
         }
         let mut random = Random(seed as u64);
         for number in 0..MUTANTS {
-            // A new file each time: some systems write to the disk before they let a file be overwritten.
+            // A new file each time, since some systems flush a file to disk before they overwrite it.
             let path = directory.path().join(format!("{number}-{name}"));
             let bytes = mutant(&whole, &mut random);
             fs::write(&path, bytes).unwrap();

@@ -1,4 +1,4 @@
-//! Arrays as NumPy writes them, and headers as nobody should.
+//! Arrays as NumPy writes them, and invalid headers.
 
 use super::*;
 
@@ -64,7 +64,7 @@ fn labels_keep_long_integers() {
 }
 
 #[test]
-fn values_no_kernel_can_take() {
+fn values_that_are_not_finite() {
     let elements: Vec<u8> = [1.0, f64::NAN, f64::NEG_INFINITY, 2.0].iter().flat_map(|v| v.to_le_bytes()).collect();
     let missing = read_npy("'<f8'", "False", "(2, 2)", &elements).unwrap_err();
     assert_eq!(
@@ -76,7 +76,7 @@ fn values_no_kernel_can_take() {
 }
 
 #[test]
-fn element_types_we_refuse() {
+fn unsupported_element_types() {
     let expected = "expected little-endian f4, f8, i1 to i8, u1 to u8 or bool";
     let cases = [
         ("'>f8'", "big-endian elements '>f8'"),

@@ -7,7 +7,7 @@ use crate::random::{Random, Stream};
 use crate::spec::Spec;
 use crate::toys;
 
-/// The gap and the objective, from every row of the factor and nothing else of the solver's.
+/// Computes gap and objective from all rows of the factor, independently of the solver.
 fn recomputed(
     (f, t): (&Mat<f64>, &Mat<f64>),
     (a, p): (&Mat<f64>, &Mat<f64>),
@@ -49,7 +49,7 @@ fn recomputed(
 
 #[test]
 fn gap_and_objective_are_those_of_what_is_returned() {
-    // So many rows that most passes look at those near the working set alone.
+    // The second table is so large that most passes screen the candidates only.
     let many = |i: usize| [(0.7 * i as f64).sin() + 1e-4 * i as f64, (0.31 * i as f64).cos()];
     for points in [toys::parabola(5), Points::new(2, (0..3 * NEAREST).flat_map(many).collect::<Vec<f64>>()).unwrap()] {
         let kernel = crate::kernel::build(&Spec::new("rbf"), &points, 0).unwrap();
@@ -63,10 +63,10 @@ fn gap_and_objective_are_those_of_what_is_returned() {
 }
 
 #[test]
-fn watched_rows_pull_most_or_are_spread_over_all_that_may_join() {
+fn candidates_have_the_largest_gradients_or_are_spread_evenly() {
     let few = [0.1, 0.9, 0.7, 0.71];
     assert_eq!(nearest(&few), [1, 3]);
-    // Most at the end, as many again that may join, and as many that may not.
+    // The last third has the largest gradients, the middle third may join as well, and the first third may not.
     let many: Vec<f64> = (0..9 * NEAREST).map(|i| 0.4 + 0.4 * (i / (3 * NEAREST)) as f64 + 1e-6 * i as f64).collect();
     let rows = nearest(&many);
     assert!(rows.len() == NEAREST && rows.is_sorted_by(|a, b| a < b) && rows[0] >= 3 * NEAREST);
@@ -75,9 +75,9 @@ fn watched_rows_pull_most_or_are_spread_over_all_that_may_join() {
     assert!(gap <= Some(8), "{gap:?}");
 }
 
-/// The kernel matrix as its own factor, against the whole factor of the same rows.
+/// Compares the kernel matrix with the complete factor of the same rows.
 #[test]
-fn they_are_so_without_a_factor() {
+fn gap_and_objective_are_right_without_a_factor() {
     let mut random = Random::new(0, Stream::Tests);
     let points = Points::new(8, (0..150 * 8).map(|_| random.normal()).collect::<Vec<_>>()).unwrap();
     let kernel = crate::kernel::build(&Spec::new("rbf"), &points, 0).unwrap();
@@ -105,7 +105,7 @@ fn they_are_so_without_a_factor() {
     }
 }
 
-/// Solves in every way, recomputes what is reported, and returns the objectives with the rows in use.
+/// Solves with every scheme, checks the reported numbers, and returns the objectives with the rows in use.
 fn check_in(
     space: &dyn Space,
     start: &Vectors,
@@ -143,7 +143,8 @@ fn check_in(
     found
 }
 
-/// Every row four times: together they are solved as one, and spread again they are a minimum over all rows.
+/// Every row occurs four times. Copies are solved as one row, and spread over the copies again the solution is a
+/// minimum over all rows.
 #[test]
 fn equal_rows_share_a_coefficient() {
     let few: Vec<usize> = (0..400).map(|i| 2 * (i % 100)).collect();
@@ -159,7 +160,7 @@ fn equal_rows_share_a_coefficient() {
     let start = space.vectors(pairs.vectors);
     let penalty = 0.1 * problem.largest_penalty(&start);
     let state = problem.solve(&start, &[penalty; 2], None).unwrap();
-    assert!(problem.atoms.rows.iter().all(|row| *row < 100), "the first of each: {:?}", problem.atoms.rows);
+    assert!(problem.atoms.rows.iter().all(|row| *row < 100), "only first copies: {:?}", problem.atoms.rows);
     let mut a = Mat::zeros(400, 2);
     for (w, &row) in problem.atoms.rows.iter().enumerate() {
         (0..4).for_each(|copy| (0..2).for_each(|k| a[(row + 100 * copy, k)] = state.a[(w, k)] / 4.0));

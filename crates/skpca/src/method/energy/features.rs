@@ -1,5 +1,5 @@
-//! What the energy rule asks of feature space: by a factor, or with the linear kernel by the table itself, of which
-//! mean and scatter are all that is needed. The same answers to rounding.
+//! The operations in feature space that the energy rule needs, by a factor, or for the linear kernel by the table
+//! itself, of which only mean and scatter are needed. Both give the same results up to rounding.
 
 use std::sync::Arc;
 
@@ -31,7 +31,7 @@ pub(super) enum Features<'a> {
 }
 
 impl<'a> Features<'a> {
-    /// In at most `rank` dimensions.
+    /// Computes features in at most `rank` dimensions.
     pub(super) fn new(task: &Task<'a>, rank: usize) -> Result<Features<'a>> {
         if task.kernel.is_linear() && task.d() <= rank {
             let moments = TableMoments::new(task.kernel, task.rows, task.center, task.watch)?;
@@ -40,7 +40,7 @@ impl<'a> Features<'a> {
         Ok(Features::Factor(task.scattered(rank)?))
     }
 
-    /// Dimensions.
+    /// Returns the number of dimensions.
     pub(super) fn rank(&self) -> usize {
         match self {
             Features::Factor(scattered) => scattered.factor.rank(),
@@ -56,7 +56,7 @@ impl<'a> Features<'a> {
         }
     }
 
-    /// `e_i = k(x_i, x_i) − 2 f_i·f̄ + ‖f̄‖²`: a factor gives the means alone, the rest is exact.
+    /// Computes `e_i = k(x_i, x_i) − 2 f_i·f̄ + ‖f̄‖²`; only the terms with f̄ are approximated by the factor.
     pub(super) fn energies(&self, task: &Task) -> Result<Vec<f64>> {
         let Scattered { factor, mean, .. } = match self {
             Features::Table(points, moments) => return Ok(moments.distances(points)),
@@ -69,7 +69,7 @@ impl<'a> Features<'a> {
         Ok(diagonal.iter().zip(products.col(0).iter()).map(energy).collect())
     }
 
-    /// `Σ (f_i − f̄)(f_i − f̄)ᵀ` over some rows, increasing.
+    /// Computes `Σ (f_i − f̄)(f_i − f̄)ᵀ` over some rows, in increasing order.
     pub(super) fn scatter_of(&self, rows: &[usize], watch: &dyn Watch) -> Result<Mat<f64>> {
         let Scattered { factor, mean, .. } = match self {
             Features::Table(points, moments) => return moments.scatter_of(points, rows, watch),
@@ -91,8 +91,8 @@ impl<'a> Features<'a> {
         Ok(sum.into_parts().0)
     }
 
-    /// The leading eigenvalues of the scatter of all rows; and what exact kernel PCA captures, where it has the same
-    /// ones.
+    /// Computes the leading eigenvalues of the scatter of all rows, and the reference if exact kernel PCA has the same
+    /// eigenvalues.
     pub(super) fn leading(&self, task: &Task) -> Result<(Vec<f64>, Option<Reference>)> {
         let (scatter, trace) = match self {
             Features::Factor(scattered) => (&scattered.t, scattered.factor.trace),
@@ -107,7 +107,7 @@ impl<'a> Features<'a> {
         Ok((values, reference))
     }
 
-    /// What q components in the span of `rows` capture at best.
+    /// Returns the variance captured by the best q components in the span of `rows`.
     pub(super) fn captured(&self, task: &Task, rows: &[usize]) -> Result<f64> {
         match self {
             Features::Factor(scattered) => scattered.factor.captured(&scattered.t, rows, None, task.q),
@@ -118,7 +118,7 @@ impl<'a> Features<'a> {
         }
     }
 
-    /// The best components in the span of `rows`, increasing.
+    /// Computes the best components in the span of `rows`, which must be increasing.
     pub(super) fn expansion(&self, task: &Task, rows: &[usize]) -> Result<Expansion> {
         match self {
             Features::Factor(_) => task.expansion(rows, None),
@@ -132,8 +132,8 @@ impl<'a> Features<'a> {
     }
 }
 
-/// Which of many rows of a table span all of them, and what is known of that span: a sample first, then those that it
-/// leaves. No copy of the rows is made.
+/// Finds rows of a table that span all of them, and the skeleton of that span: first a sample, then rows outside its
+/// span. No copy of the rows is made.
 fn spanning(task: &Task, points: &Points, rows: &[usize]) -> Result<(Vec<usize>, Skeleton)> {
     let d = points.d();
     let mut chosen = Random::new(0, Stream::SpanningRows).sample(rows.len(), SPANNING.max(10 * d));
@@ -142,7 +142,7 @@ fn spanning(task: &Task, points: &Points, rows: &[usize]) -> Result<(Vec<usize>,
         let support: Vec<usize> = chosen.iter().map(|&i| rows[i]).collect();
         let skeleton = Skeleton::new(task.kernel, &points.select(&support), task.watch)?;
         let axes = skeleton.axes();
-        // Rows that are left again after they were offered are rounding.
+        // If the rank does not grow, the rows still outside the span are due to rounding.
         if axes.nrows() == d.min(rows.len()) || chosen.len() == rows.len() || axes.nrows() == rank {
             return Ok((chosen, skeleton));
         }
@@ -157,7 +157,8 @@ fn spanning(task: &Task, points: &Points, rows: &[usize]) -> Result<(Vec<usize>,
     }
 }
 
-/// Of each block of rows, the one with the largest share outside the span of `axes`, if that is more than rounding.
+/// Returns, for each block of rows, the row with the largest share outside the span of `axes`, if that is more than
+/// rounding.
 fn outside(points: &Points, rows: &[usize], axes: MatRef<f64>) -> Vec<usize> {
     let farthest = |part: std::ops::Range<usize>| {
         let first = part.start;

@@ -1,46 +1,46 @@
-//! Points move uphill: steps of L-BFGS, and when there is no use in more of them.
+//! Maximises W by L-BFGS, with early stopping when a target is out of reach.
 
 use super::super::lbfgs::Memory;
 use super::objective::{At, Objective};
-use super::{APART, RISE};
+use super::{APART, TOLERANCE};
 use crate::dense::dot;
 use crate::error::Result;
 use crate::points::Points;
 use crate::watch::{Watch, check};
 
-/// So many steps together tell whether more will help, …
+/// Number of steps whose joint gain decides whether to stop.
 const PATIENCE: usize = 5;
-/// … and a target further away than this many times what they brought is out of reach.
-const HOPE: f64 = 15.0;
-/// Trials of a step before it is given up.
+/// A target farther away than this multiple of that gain is out of reach.
+const REACH: f64 = 15.0;
+/// Maximum number of trials in a line search.
 const TRIALS: usize = 20;
-/// The first step moves a coordinate by this much of its column's spread, at most.
+/// Largest change of a coordinate in the first step, in units of its column's spread.
 const FIRST: f64 = 0.1;
 
-/// Points on their way up, with the curvature that their last steps met.
+/// The state of the optimiser: points, and the curvature along the last steps.
 #[derive(Clone)]
 pub(super) struct Climber {
     pub(super) at: At,
     pub(super) memory: Memory,
 }
 
-/// When a climb ends.
+/// The stopping rule of the optimiser.
 #[derive(Clone, Copy)]
 pub(super) enum Until {
-    /// W is this much, or will not be.
+    /// Until W reaches this value, or the value is out of reach.
     Reached(f64),
-    /// A few steps raise W by less than this share.
+    /// Until a few steps together increase W by less than this share.
     Settled(f64),
 }
 
-/// How it ended.
+/// Why the optimiser stopped.
 #[derive(Clone, Copy, PartialEq)]
 pub(super) enum End {
-    /// As it was meant to.
+    /// The stopping rule was met.
     Done,
     /// The target is out of reach.
-    Hopeless,
-    /// There were no steps left.
+    OutOfReach,
+    /// The maximum number of steps was taken.
     OutOfSteps,
 }
 
@@ -52,8 +52,8 @@ impl Climber {
 }
 
 impl Objective {
-    /// The first of ever shorter steps along v that raises W as its slope promises; nothing if none does. None makes
-    /// points depend on each other so much that W would be rounding.
+    /// Backtracking line search along v: takes the first of ever shorter steps that increases W sufficiently, or
+    /// returns `None`. Points never become so close to linearly dependent that W would be dominated by rounding.
     fn step(&self, from: &At, v: &[f64], slope: f64) -> Option<At> {
         let apart = from.apart.min(APART);
         let mut t = 1.0;
@@ -65,7 +65,7 @@ impl Objective {
             let risen = tried.as_ref().map(|at| at.captured - from.captured);
             match risen {
                 Some(risen) if risen >= 1e-4 * t * slope => return tried,
-                // Where the parabola through both values and the slope has its maximum.
+                // The maximum of the parabola through both values and the slope.
                 Some(risen) => t *= (0.5 * slope * t / (slope * t - risen)).clamp(0.1, 0.5),
                 None => t *= 0.5,
             }
@@ -73,7 +73,7 @@ impl Objective {
         None
     }
 
-    /// Raises W by steps of L-BFGS with backtracking.
+    /// Increases W by L-BFGS with backtracking.
     pub(super) fn climb(&self, climber: &mut Climber, steps: usize, until: Until, watch: &dyn Watch) -> Result<End> {
         let reached = |at: &At| matches!(until, Until::Reached(goal) if at.surely_captured() >= goal);
         if reached(&climber.at) {
@@ -97,24 +97,24 @@ impl Objective {
             let before = history.len().checked_sub(PATIENCE + 1).map(|at| history[at]);
             let brought = before.map_or(f64::INFINITY, |before| captured - before);
             match until {
-                Until::Reached(goal) if captured + HOPE * brought < goal => return Ok(End::Hopeless),
+                Until::Reached(goal) if captured + REACH * brought < goal => return Ok(End::OutOfReach),
                 Until::Settled(rise) if brought <= rise * captured => return Ok(End::Done),
-                _ if brought <= RISE * captured => return Ok(ended(until)),
+                _ if brought <= TOLERANCE * captured => return Ok(ended(until)),
                 _ => {}
             }
         }
         Ok(End::OutOfSteps)
     }
 
-    /// The points after some steps; where they are if they cannot move.
+    /// Returns the points after a number of steps, or unchanged if they cannot move.
     pub(super) fn climbed(&self, z: Points<'static>, steps: usize, watch: &dyn Watch) -> Result<Points<'static>> {
         let Some(at) = self.at(z.clone(), 0.0) else { return Ok(z) };
         let mut climber = Climber { at, memory: Memory::default() };
-        self.climb(&mut climber, steps, Until::Settled(RISE), watch)?;
+        self.climb(&mut climber, steps, Until::Settled(TOLERANCE), watch)?;
         Ok(climber.at.z)
     }
 
-    /// Where the next step leads; nothing where no step is left that raises W.
+    /// Takes the next step; `None` if no step increases W.
     fn next(&self, climber: &mut Climber, g: &[f64]) -> Option<At> {
         if !climber.memory.is_empty() {
             let direction = climber.memory.direction(g);
@@ -124,7 +124,7 @@ impl Objective {
             {
                 return Some(next);
             }
-            // The memory misleads: once more along the gradient.
+            // The curvature in memory is misleading: restart along the gradient.
             climber.memory.clear();
         }
         let largest = g.iter().fold(0.0_f64, |m, v| m.max(v.abs()));
@@ -136,9 +136,9 @@ impl Objective {
     }
 }
 
-/// What it means that W rises no more.
+/// Returns how the optimisation ends if W does not increase any more.
 fn ended(until: Until) -> End {
-    if let Until::Reached(_) = until { End::Hopeless } else { End::Done }
+    if let Until::Reached(_) = until { End::OutOfReach } else { End::Done }
 }
 
 fn difference(a: &[f64], b: &[f64]) -> Vec<f64> {

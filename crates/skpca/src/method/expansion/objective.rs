@@ -1,4 +1,4 @@
-//! W, what the best components in the span of some points capture, and its gradient along those points.
+//! W, the variance captured by the best components in the span of some points, and its gradient.
 
 use std::cell::Cell;
 use std::sync::Arc;
@@ -18,8 +18,8 @@ use crate::points::Points;
 use crate::rows::{Part, Rows};
 use crate::skeleton::{LOSS, condition};
 
-/// The rounding of W where they are quite apart.
-const DIGITS: f64 = 1e-15;
+/// Relative rounding error of W for points that are far apart.
+const ROUNDING: f64 = 1e-15;
 
 /// W and its gradient over some rows.
 pub(super) struct Objective {
@@ -28,21 +28,22 @@ pub(super) struct Objective {
     pub(super) center: bool,
     /// `Σ w k(x, x)`
     pub(super) trace: f64,
-    /// How much each row counts, and what all of them weigh.
+    /// Weights of the rows.
     pub(super) counts: Option<Vec<f64>>,
+    /// Sum of the weights.
     pub(super) weight: f64,
-    /// Mean distance of each column's values from their mean: the unit that it is moved in. Zero where they do not
-    /// vary, and points keep their values there.
+    /// Mean absolute deviation of each column: the unit of steps along it. It is zero for a constant column, in which
+    /// points keep their values.
     pub(super) units: Vec<f64>,
-    /// Lowest and highest value that points may take: kernels that grow would send them to infinity.
+    /// Lowest and highest value of the points in each column: unbounded kernels would move them to infinity.
     pub(super) ranges: Vec<(f64, f64)>,
-    /// How often W has been evaluated.
+    /// Number of evaluations of W.
     pub(super) evaluations: Cell<usize>,
-    /// What no points can capture, where it is known: more would show that the kernel is no inner product there.
+    /// Upper bound of W, if known; a larger value shows that the kernel is not positive semi-definite there.
     pub(super) ceiling: f64,
 }
 
-/// W at some points, and what its gradient there needs.
+/// W at some points, and what its gradient is computed from.
 #[derive(Clone)]
 pub(super) struct At {
     pub(super) z: Points<'static>,
@@ -54,20 +55,22 @@ pub(super) struct At {
     pub(super) b: Mat<f64>,
     /// `μ_i`; zero if not centred.
     pub(super) means: Vec<f64>,
-    /// The Cholesky factor of K_zz, and how far from depending on each other points are by it: the least share of a
-    /// squared length that is not in the span of those before it.
+    /// The Cholesky factor of K_zz.
     pub(super) l: Mat<f64>,
+    /// How far points are from linear dependence: the smallest share of a point's squared length outside the span of
+    /// the previous points.
     pub(super) apart: f64,
     pub(super) values: Arc<(KernelValues, Anchors, KernelValues)>,
 }
 
 impl At {
-    /// W without what may be rounding: the nearer points are to depending on each other, the more that is.
+    /// Returns W less its rounding error, which grows as points approach linear dependence.
     pub(super) fn surely_captured(&self) -> f64 {
-        self.captured * (1.0 - DIGITS / self.apart).max(0.0)
+        self.captured * (1.0 - ROUNDING / self.apart).max(0.0)
     }
 
-    /// What W loses, nearly, without each point: what the components have along the direction that it alone adds.
+    /// Estimates the loss of W without each point: the variance of the components along the direction that only this
+    /// point adds.
     pub(super) fn losses(&self) -> Vec<f64> {
         let m = self.z.n();
         let mut inverse = Mat::<f64>::identity(m, m);
@@ -77,8 +80,8 @@ impl At {
         (0..m).map(|i| along(i) / inverse.col(i).squared_norm_l2()).collect()
     }
 
-    /// How many points could go without W falling far below the goal.
-    pub(super) fn to_spare(&self, goal: f64) -> usize {
+    /// Estimates how many points can be removed without W falling far below the goal.
+    pub(super) fn removable(&self, goal: f64) -> usize {
         let mut losses = self.losses();
         losses.sort_by(f64::total_cmp);
         let mut spare = self.surely_captured() - goal;
@@ -126,7 +129,8 @@ impl Objective {
         })
     }
 
-    /// The same where points move in a plane: a row's distance from it is a factor of its values.
+    /// Creates the objective for points that move in a plane: the distance of a row from it is a factor of its kernel
+    /// values.
     pub(super) fn in_plane(task: &Task, x: &Part, plane: &Plane) -> Result<Objective> {
         let Part { points: x, weights } = x;
         let part = |points: &Points<'static>| Part { points: points.clone(), weights: weights.clone() };
@@ -138,7 +142,7 @@ impl Objective {
             None => (task.kernel, vec![1.0; x.n()]),
         };
         let factors = f.iter().zip(&heights).map(|(f, height)| f * (-gamma * height).exp()).collect();
-        // No axis is more likely a way to go than another.
+        // All axes have the same unit.
         let unit =
             whole.units.iter().sum::<f64>() / whole.units.iter().filter(|unit| **unit > 0.0).count().max(1) as f64;
         let ranges = Objective::new(base, part(&inside), task.q, task.center)?.ranges;
@@ -151,12 +155,12 @@ impl Objective {
         self.anchors.points()
     }
 
-    /// The rows, and how much each counts.
+    /// Returns the rows and their weights.
     pub(super) fn counted(&self) -> (&Points<'static>, Option<&[f64]>) {
         (self.rows(), self.counts.as_deref())
     }
 
-    /// W at Z; nothing where points are less than this much apart.
+    /// Evaluates W at Z; `None` if points are closer to linear dependence than `apart`.
     pub(super) fn at(&self, z: Points<'static>, apart: f64) -> Option<At> {
         let own = Anchors::new(self.anchors.kernel(), z.clone());
         let inner = own.values(&z);
@@ -171,7 +175,7 @@ impl Objective {
         let (c, mean) = self.scatter(&values, &l);
         let pairs = top(&c, self.q, Accuracy { trace: self.trace, ..Accuracy::default() }, 0, &()).ok()?;
         let captured = pairs.values.iter().sum::<f64>();
-        // Points so far from all rows that they hold nothing have no components, and no gradient.
+        // Points so far from all rows that they capture nothing have no components and no gradient.
         if pairs.values.is_empty() || !captured.is_finite() || captured > self.ceiling {
             return None;
         }
@@ -190,12 +194,12 @@ impl Objective {
         })
     }
 
-    /// `L⁻¹ C L⁻ᵀ` and `L⁻¹ μ`.
+    /// Computes `L⁻¹ C L⁻ᵀ` and `L⁻¹ μ`.
     fn scatter(&self, values: &KernelValues, l: &Mat<f64>) -> (Mat<f64>, Mat<f64>) {
         let (m, n) = (l.nrows(), self.weight);
         let (mut c, mut mean);
         if f64::EPSILON * condition(l.as_ref()) > LOSS {
-            // Row by row first: the sum would lose too many digits.
+            // Whiten each row before summing: the sum of unwhitened rows would lose too many digits.
             let mut inverse = Mat::<f64>::identity(m, m);
             dense::solve_lower(l.as_ref(), inverse.as_mut());
             let (sum, sums) = self.anchors.scatter(&self.anchors.times(values, inverse.transpose()));
@@ -213,7 +217,7 @@ impl Objective {
         (c, mean)
     }
 
-    /// ∂W/∂Z, in the order of Z's values, each per unit of its column.
+    /// Computes ∂W/∂Z in the order of Z's values, in units of the columns.
     pub(super) fn gradient(&self, at: &At) -> Vec<f64> {
         let (values, own, inner) = &*at.values;
         let m = at.z.n();

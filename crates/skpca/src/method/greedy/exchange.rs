@@ -1,24 +1,24 @@
-//! Which chosen row is worth exchanging for another?
+//! Exchanges of chosen rows for better ones.
 
-use super::PAYS;
+use super::MIN_GAIN;
 use super::selection::Selection;
 use super::span::ChosenSpan;
 use crate::dense;
 use crate::error::Result;
 use crate::watch::check;
 
-/// How exchanges ended.
+/// The outcome of the exchanges.
 #[derive(Clone, Copy)]
 pub(in crate::method) struct Exchanged {
     pub(super) passes: usize,
-    /// Whether no exchange helped any more.
+    /// Whether no further exchange helps.
     pub(super) done: bool,
 }
 
 impl Selection<'_> {
-    /// Exchanges points while that helps.
+    /// Exchanges points as long as this helps.
     pub(in crate::method) fn exchanged(&self, mut chosen: Vec<usize>) -> Result<(Vec<usize>, Exchanged)> {
-        // No passes asked for are no passes missed.
+        // Without requested passes, exchanges are done at once.
         let unsettled = |passes| Exchanged { passes, done: self.passes == 0 };
         if self.passes == 0 {
             return Ok((chosen, unsettled(0)));
@@ -26,7 +26,7 @@ impl Selection<'_> {
         let Some(mut span) = ChosenSpan::new(self, &chosen, self.inner(&chosen)) else {
             return Ok((chosen, unsettled(1)));
         };
-        // Points tried since the last exchange: when all have been, none helps.
+        // Number of points tried since the last exchange: when all have been, no exchange helps.
         let mut tried = 0;
         for pass in 1..=self.passes {
             for at in 0..chosen.len() {
@@ -43,8 +43,8 @@ impl Selection<'_> {
         Ok((chosen, unsettled(self.passes)))
     }
 
-    /// A row that is better in the place of one point, and the span with it. Without the point the span loses a
-    /// direction h, orthogonal to the others: what each row would gain in its place follows by one product with h.
+    /// Returns a row that is better in the place of one point, and the span with it. Without the point the span loses a
+    /// direction h, orthogonal to the others; the gain of each row in its place follows from one product with h.
     fn exchange(&self, span: &ChosenSpan, chosen: &[usize], at: usize) -> Result<Option<(usize, ChosenSpan)>> {
         let (a, h) = span.only(at);
         let weighted: Vec<f64> = h.iter().zip(&self.weights).map(|(h, weight)| h * weight).collect();
@@ -58,7 +58,7 @@ impl Selection<'_> {
         let lengths = span.rest.lengths.iter().zip(&a).map(|(length, a)| length + a * a).collect();
         let gains = self.gains(sums, lengths, || span.without(&h))?;
         let (best, gain) = gains.best();
-        if gain <= (1.0 + PAYS) * gains.of(chosen[at]) + gains.rounding || chosen.contains(&best) {
+        if gain <= (1.0 + MIN_GAIN) * gains.of(chosen[at]) + gains.rounding || chosen.contains(&best) {
             return Ok(None);
         }
         let mut next = chosen.to_vec();

@@ -1,11 +1,11 @@
-//! How many points hold a fidelity?
+//! Search for the fewest points that reach a fidelity.
 
 use super::exchange::Exchanged;
 use super::selection::{InnerProducts, Selection};
 use super::span::ChosenSpan;
 use crate::dense;
 use crate::error::Result;
-use crate::method::search::{Chosen, until_held};
+use crate::method::search::{Chosen, until_reached};
 use crate::rows::Part;
 use crate::spectrum::Expansion;
 
@@ -20,7 +20,7 @@ impl Chosen for (Vec<usize>, Expansion, Exchanged) {
 }
 
 impl Selection<'_> {
-    /// The share of what exact kernel PCA captures that the span of these rows does.
+    /// Returns the fidelity of the span of these rows on the candidates.
     fn share(&self, chosen: &[usize]) -> Result<f64> {
         let (task, rows) = (self.task, self.rows(chosen));
         match &self.source {
@@ -41,7 +41,7 @@ impl Selection<'_> {
         }
     }
 
-    /// One point after the other, exchanged each time.
+    /// Returns the fidelity of each number of points, which are added one by one and exchanged each time.
     pub(super) fn fidelities(&self, most: usize) -> Result<Vec<(usize, f64)>> {
         let mut chosen = self.picks(1)?;
         let mut found = Vec::new();
@@ -56,7 +56,7 @@ impl Selection<'_> {
         Ok(found)
     }
 
-    /// The fewest points, exchanged, that hold the fidelity: on these rows first, then on all.
+    /// Finds the fewest points, after exchanges, that reach the fidelity, on the candidates first, then on all rows.
     pub(in crate::method) fn smallest(&self, fidelity: f64) -> Result<(Vec<usize>, Expansion, Exchanged)> {
         let solved = |(chosen, exchanged): &(Vec<usize>, Exchanged)| {
             let rows = self.rows(chosen);
@@ -66,23 +66,24 @@ impl Selection<'_> {
         let next = |(chosen, _): (Vec<usize>, Exchanged)| {
             let count = chosen.len();
             let more = self.grown(chosen, 1 + count / 20)?;
-            // Picks that span all there is cannot grow.
+            // Picks that span everything cannot grow.
             if more.len() > count { self.exchanged(more).map(Some) } else { Ok(None) }
         };
-        until_held(self.task, fidelity, self.smallest_here(fidelity)?, solved, next)
+        until_reached(self.task, fidelity, self.smallest_here(fidelity)?, solved, next)
     }
 
-    /// From the picks that hold it without exchanges, which make up for some: one point fewer, or more, at a time.
+    /// Starts from the picks that reach the fidelity without exchanges, and drops points as long as exchanges make up
+    /// for them.
     fn smallest_here(&self, fidelity: f64) -> Result<(Vec<usize>, Exchanged)> {
         let (picks, held, rise) = self.enough(fidelity)?;
         if !held {
-            // They span all there is: no exchange adds to that.
+            // The picks span everything: no exchange helps.
             return Ok((picks, Exchanged { passes: 0, done: true }));
         }
         let mut best = self.exchanged(picks)?;
         let mut share = self.share(&best.0)?;
         while share >= fidelity && best.0.len() > 1 {
-            // What is too much, in points; a step may be too long, never the last.
+            // The excess in points. Steps that are too long are halved, down to one point.
             let spare = ((share - fidelity) / rise) as usize;
             let mut fewer = 1.max(spare.min(best.0.len() / 4));
             loop {
@@ -101,7 +102,8 @@ impl Selection<'_> {
         Ok(best)
     }
 
-    /// The fewest picks that hold the fidelity as they are, whether there are any, and what the last one brought.
+    /// Returns the fewest picks that reach the fidelity without exchanges, whether any do, and the gain of fidelity per
+    /// point at the end.
     fn enough(&self, fidelity: f64) -> Result<(Vec<usize>, bool, f64)> {
         let mut count = self.task.q.min(self.candidates.len());
         let mut picks = self.picks(count)?;
@@ -125,7 +127,7 @@ impl Selection<'_> {
         Ok((picks, true, rise.max(1e-6)))
     }
 
-    /// With more picks.
+    /// Adds more picks.
     fn grown(&self, mut chosen: Vec<usize>, more: usize) -> Result<Vec<usize>> {
         let Some(span) = ChosenSpan::new(self, &chosen, self.inner(&chosen)) else { return Ok(chosen) };
         let picks = self.picks_beside(span.held(), more)?;
@@ -133,7 +135,7 @@ impl Selection<'_> {
         Ok(chosen)
     }
 
-    /// Without those that lose least, one after the other.
+    /// Drops `fewer` points one after the other, each time the one with the smallest loss.
     fn shrunk(&self, mut chosen: Vec<usize>, fewer: usize) -> Vec<usize> {
         for _ in 0..fewer {
             let Some(span) = ChosenSpan::new(self, &chosen, self.inner(&chosen)) else {

@@ -1,4 +1,4 @@
-//! What does each row gain when it joins a span?
+//! The gain of each row when it joins a span.
 
 use faer::{Mat, MatRef};
 
@@ -6,16 +6,16 @@ use super::TIED;
 use crate::dense;
 use crate::error::Result;
 
-/// Eigenvalues are looked for to this share of the largest.
-const DIGITS: f64 = 1e-10;
+/// Accuracy of eigenvalues, as a share of the largest.
+const TOLERANCE: f64 = 1e-10;
 
-/// What each row gains when it joins a span.
+/// The gain of each row when it joins a span.
 pub(super) struct Gains {
     pub(super) lengths: Vec<f64>,
-    /// `gᵀTg / ‖g‖²`; −1 of rows that are spanned.
+    /// `gᵀTg / ‖g‖²`, or −1 for rows that are spanned.
     pub(super) traces: Vec<f64>,
     pub(super) ritz: Option<Ritz>,
-    /// Differences below this say nothing.
+    /// Differences below this are rounding errors.
     pub(super) rounding: f64,
 }
 
@@ -27,11 +27,11 @@ impl Gains {
         }
     }
 
-    /// The row that gains most, the first of equal ones, and its gain.
+    /// Returns the row with the largest gain, the first of ties, and its gain.
     pub(super) fn best(&self) -> (usize, f64) {
         if self.ritz.is_none() {
             let most = self.traces.iter().copied().fold(f64::NEG_INFINITY, f64::max);
-            // Rows that are spanned gain −1.
+            // The gain of spanned rows is −1.
             let least = if most < 0.0 { most } else { (most - self.rounding.max(TIED * most)).max(0.0) };
             let first = self.traces.iter().position(|gain| *gain >= least).unwrap_or(0);
             return (first, self.traces[first]);
@@ -40,7 +40,7 @@ impl Gains {
         order.sort_by(|&i, &j| self.traces[j].total_cmp(&self.traces[i]));
         let mut best = (order[0], f64::NEG_INFINITY);
         for i in order {
-            // Nothing gains more than in trace.
+            // The gain in trace is an upper bound.
             if self.traces[i] <= best.1 {
                 break;
             }
@@ -79,8 +79,8 @@ impl Ritz {
         Ok(Ritz { q, values, borders: dense::product(residuals.transpose(), atoms.transpose()) })
     }
 
-    /// What the sum of the q largest eigenvalues gains by row i, ‖g‖² and c given: they move up to where
-    /// `μ − c − Σ b_k² / (μ − λ_k)`, which rises from one λ to the next, is zero.
+    /// Returns the gain of the sum of the q largest eigenvalues by row i, given ‖g‖² and c. The eigenvalues move up to
+    /// the zeros of `μ − c − Σ b_k² / (μ − λ_k)`, which increases from one λ to the next.
     fn gain(&self, i: usize, length: f64, c: f64) -> f64 {
         if self.values.len() < self.q {
             return c;
@@ -93,7 +93,7 @@ impl Ritz {
         };
         let moved = |k: usize| {
             let (mut low, mut high) = (self.values[k], if k == 0 { highest } else { self.values[k - 1] });
-            while high - low > DIGITS * highest {
+            while high - low > TOLERANCE * highest {
                 let middle = 0.5 * (low + high);
                 if secular(middle) < 0.0 { low = middle } else { high = middle }
             }

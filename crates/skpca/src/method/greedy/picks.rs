@@ -1,4 +1,4 @@
-//! Which row gains most next?
+//! Greedy picks: the row with the largest gain, one after the other.
 
 use faer::Mat;
 
@@ -14,18 +14,18 @@ use crate::sample_weight;
 use crate::watch::check;
 
 impl Selection<'_> {
-    /// The first `count` picks, fewer if they span everything.
+    /// Returns the first `count` picks, fewer if they span everything.
     pub(in crate::method) fn picks(&self, count: usize) -> Result<Vec<usize>> {
         let (n, c) = (self.lengths.len(), self.weights.len());
         let nothing = Held { u: vec![Mat::zeros(n, 0)], basis: Mat::zeros(c, 0), rest: self.all() };
         self.picks_beside(nothing, count)
     }
 
-    /// Picks beside any points, each for what it adds to them and to those before it.
+    /// Returns picks given any points, each chosen for what it adds to them and to the previous picks.
     pub(in crate::method) fn picks_beside_points(&self, z: &Points<'static>, count: usize) -> Result<Vec<usize>> {
         let InnerProducts::Kernel { anchors, .. } = &self.source else { return Ok(Vec::new()) };
-        // φ(z)·v_k = Σ_j a_jk k(x_j, z): the coefficients of a component are its rows' own coordinates over λ, without
-        // their mean.
+        // φ(z)·v_k = Σ_j a_jk k(x_j, z): the coefficients of a component are the coordinates of the rows along it,
+        // centred and divided by λ.
         let counted = |j: usize| self.counts.as_ref().map_or(1.0, |counts| counts[j]);
         let n = sample_weight::total(self.counts.as_deref(), self.lengths.len());
         let sum = |k: usize| self.along.col(k).iter().enumerate().map(|(j, v)| counted(j) * v).sum::<f64>();
@@ -71,12 +71,12 @@ impl Selection<'_> {
         Ok(chosen)
     }
 
-    /// All rows, where nothing spans anything of them.
+    /// Returns what the empty span leaves of every row: all of it.
     pub(super) fn all(&self) -> Rest {
         Rest { lengths: self.lengths.clone(), g: self.along.clone() }
     }
 
-    /// `gᵀTg` of each row.
+    /// Computes `gᵀTg` of each row.
     pub(super) fn sums(&self, rest: &Rest) -> Vec<f64> {
         let mut sums = vec![0.0; rest.lengths.len()];
         for (column, weight) in rest.g.col_iter().zip(&self.weights) {
@@ -85,7 +85,8 @@ impl Selection<'_> {
         sums
     }
 
-    /// What each row gains beside a span, `basis` of it orthonormal, which leaves `gᵀTg` and `‖g‖²` of it.
+    /// Computes the gain of each row from `sums`, `gᵀTg`, and `lengths`, `‖g‖²`, of what the span leaves of it; `basis`
+    /// is an orthonormal basis of the span.
     pub(super) fn gains(&self, sums: Vec<f64>, lengths: Vec<f64>, basis: impl FnOnce() -> Mat<f64>) -> Result<Gains> {
         let left = lengths.iter().zip(&self.lengths);
         let quotient = |(sum, (left, all)): (&f64, (&f64, &f64))| if *left > SPANNED * all { sum / left } else { -1.0 };

@@ -1,4 +1,4 @@
-//! Which rows may be chosen, and what are their inner products?
+//! The candidate rows and their inner products.
 
 use std::cell::RefCell;
 use std::collections::BTreeMap;
@@ -19,50 +19,50 @@ use crate::reference::{Leading, Reference};
 use crate::rows::Part;
 use crate::sample_weight;
 
-/// Columns of the kernel matrix that are made together, …
+/// Number of columns of the kernel matrix that are computed together.
 const TOGETHER: usize = 16;
-/// … and how many are kept before all are forgotten.
-const KEPT: usize = 1000;
+/// Number of cached columns above which the cache is cleared.
+const CACHED: usize = 1000;
 
-/// The rows to choose among.
+/// The candidate rows.
 pub(in crate::method) struct Selection<'a> {
     pub(super) task: &'a Task<'a>,
     /// Numbers of the rows, increasing.
     pub(super) candidates: Vec<usize>,
     pub(super) source: InnerProducts<'a>,
-    /// Each row along the eigenvectors of T that count …
+    /// Coordinates of each row along the relevant eigenvectors of T.
     pub(super) along: Mat<f64>,
-    /// … and T along them.
+    /// The corresponding eigenvalues.
     pub(super) weights: Vec<f64>,
     /// `‖φ(x_i)‖²`
     pub(super) lengths: Vec<f64>,
-    /// How much each row counts; one each by default.
+    /// Weights of the rows, 1 by default.
     pub(super) counts: Option<Vec<f64>>,
     pub(super) passes: usize,
-    /// How many components count, where it is not T that says so.
+    /// Number of components of `gain=top`.
     pub(super) top: Option<usize>,
 }
 
-/// Where inner products of rows come from.
+/// The source of inner products of rows.
 pub(super) enum InnerProducts<'a> {
-    /// Rows of a factor, in coordinates where T is `values`.
+    /// A factor, in coordinates where T is diagonal, `values`.
     Factor { atoms: Mat<f64>, factor: &'a Factor, values: &'a [f64] },
-    /// The kernel; columns of its matrix that were needed are kept.
+    /// The kernel, with a cache of columns of its matrix.
     Kernel { anchors: Box<Anchors>, columns: RefCell<BTreeMap<usize, Vec<f64>>> },
 }
 
 impl<'a> Selection<'a> {
-    /// Among the rows on which fidelity is measured.
+    /// Selects among the rows on which fidelity is measured.
     pub(in crate::method) fn leading(task: &'a Task<'a>, passes: usize) -> Result<Selection<'a>> {
         let candidates = task.reference()?.rows.clone();
         let part = Part::of(task.rows, &candidates)?;
         let fresh;
         let Leading { values, along } = match &task.reference()?.leading {
             Some(leading) => leading,
-            // Found without these rows, or in a feature space of few dimensions.
+            // The reference has no components if it was computed otherwise, or in a feature space of few dimensions.
             None => {
                 fresh = Reference::new(task.kernel, &part, task.question(), task.watch)?;
-                fresh.leading.as_ref().expect("so few rows are looked at themselves")
+                fresh.leading.as_ref().expect("a reference over few rows has components")
             }
         };
         if values.is_empty() {
@@ -76,7 +76,8 @@ impl<'a> Selection<'a> {
         Ok(Selection { task, candidates, source, along, weights, lengths, counts, passes, top: None })
     }
 
-    /// Among the rows of a factor (a sample where there are many); T counts along its first `counting` coordinates.
+    /// Selects among the rows of a factor (a sample if there are many); T is restricted to its first `counting`
+    /// coordinates.
     pub(super) fn of_factor(
         task: &'a Task<'a>,
         factor: &'a Factor,
@@ -101,7 +102,7 @@ impl<'a> Selection<'a> {
         }
     }
 
-    /// Numbers of rows that span all there is, if they are no more than `m`.
+    /// Returns the numbers of rows that span everything, if there are at most `m` of them.
     pub(in crate::method) fn spanning(&self, m: usize) -> Option<Vec<usize>> {
         match &self.source {
             InnerProducts::Factor { factor, .. } => (m >= factor.rank()).then(|| sorted(factor.pivots.clone())),
@@ -109,17 +110,17 @@ impl<'a> Selection<'a> {
         }
     }
 
-    /// Numbers of rows, increasing, of places among the candidates.
+    /// Converts positions among the candidates to row numbers, in increasing order.
     pub(in crate::method) fn rows(&self, chosen: &[usize]) -> Vec<usize> {
         sorted(chosen.iter().map(|&i| self.candidates[i]).collect())
     }
 
-    /// The rows themselves.
+    /// Returns the rows at positions among the candidates.
     pub(in crate::method) fn points(&self, chosen: &[usize]) -> Result<Points<'static>> {
         self.task.rows.gather(&self.rows(chosen))
     }
 
-    /// `φ(x_i)·φ(x_p)` of all candidates i and those chosen.
+    /// Computes `φ(x_i)·φ(x_p)` for all candidates i and the chosen ones p.
     pub(super) fn inner(&self, chosen: &[usize]) -> Mat<f64> {
         match &self.source {
             InnerProducts::Factor { atoms, .. } => dense::product(atoms.as_ref(), gathered(atoms, chosen).transpose()),
@@ -137,11 +138,11 @@ impl<'a> Selection<'a> {
         }
     }
 
-    /// The column of one row. Where it must be made, those of the rows that gain most are made with it: a tile has as
-    /// many lanes, and some of them come next.
+    /// Returns the column of one row. If it is not cached, it is computed together with those of the rows of largest
+    /// gain, which fill the lanes of a register tile; some of them will be needed next.
     pub(super) fn column(&self, row: usize, gains: &Gains) -> Mat<f64> {
         if let InnerProducts::Kernel { columns, .. } = &self.source {
-            if columns.borrow().len() > KEPT {
+            if columns.borrow().len() > CACHED {
                 columns.borrow_mut().clear();
             }
             if !columns.borrow().contains_key(&row) {
@@ -165,7 +166,7 @@ fn sorted(mut rows: Vec<usize>) -> Vec<usize> {
     rows
 }
 
-/// Some rows of a matrix.
+/// Returns some rows of a matrix.
 pub(super) fn gathered(a: &Mat<f64>, rows: &[usize]) -> Mat<f64> {
     Mat::from_fn(rows.len(), a.ncols(), |i, k| a[(rows[i], k)])
 }

@@ -1,4 +1,4 @@
-//! What does a span hold of every row, and what does it leave?
+//! The part of every row inside a span, and the rest.
 
 use faer::{Mat, MatRef};
 
@@ -10,19 +10,19 @@ use crate::error::Result;
 use crate::method::Task;
 use crate::sample_weight;
 
-/// Columns that are kept together while points are picked.
+/// Number of columns of a piece of `u`, which grows while points are picked.
 const PIECE: usize = 32;
 
-/// What a span leaves of every row.
+/// The part of every row outside a span, g.
 pub(super) struct Rest {
     /// `‖g_i‖²`
     pub(super) lengths: Vec<f64>,
-    /// g along the directions that count.
+    /// Coordinates of g along the relevant directions.
     pub(super) g: Mat<f64>,
 }
 
 impl Rest {
-    /// When orthonormal vectors join the span: `u` of the rows along them, and their own coordinates, a row each.
+    /// Adds orthonormal vectors to the span: `u` are the rows along them, `basis` their own coordinates, one row each.
     pub(super) fn without(mut self, u: MatRef<f64>, basis: MatRef<f64>) -> Rest {
         for column in u.col_iter() {
             self.lengths.iter_mut().zip(column.iter()).for_each(|(left, u)| *left -= u * u);
@@ -32,17 +32,17 @@ impl Rest {
     }
 }
 
-/// A span: rows along an orthonormal basis of it, that basis along the directions that count (a column each), and what
-/// is left.
+/// A span that grows.
 pub(super) struct Held {
-    /// In pieces of some columns each.
+    /// Rows along an orthonormal basis of the span, in pieces of some columns each.
     pub(super) u: Vec<Mat<f64>>,
+    /// That basis along the relevant directions, one column each.
     pub(super) basis: Mat<f64>,
     pub(super) rest: Rest,
 }
 
 impl Held {
-    /// Adds a column; the last piece grows until it is worth a product of its own.
+    /// Adds a column to the last piece, which grows until it is wide enough for an efficient product.
     pub(super) fn join(&mut self, u: Mat<f64>) {
         match self.u.last_mut() {
             Some(last) if last.ncols() < PIECE => *last = dense::beside(last.as_ref(), u.as_ref()),
@@ -53,19 +53,19 @@ impl Held {
 
 /// The span of chosen rows.
 pub(super) struct ChosenSpan {
-    /// Inner products of all rows with them, …
+    /// Inner products of all rows with the chosen ones.
     pub(super) k: Mat<f64>,
-    /// … the Cholesky factor of theirs with each other, …
+    /// The Cholesky factor of their Gram matrix.
     pub(super) l: Mat<f64>,
-    /// … their coordinates that count, m × c, …
+    /// Their relevant coordinates, m × c.
     pub(super) points: Mat<f64>,
     pub(super) rest: Rest,
-    /// … and `gᵀTg` of each row.
+    /// `gᵀTg` of each row.
     pub(super) sums: Vec<f64>,
 }
 
 impl ChosenSpan {
-    /// Nothing if they depend on each other, or nearly so: gains would be rounding.
+    /// Returns the span, or `None` if the rows are linearly dependent or nearly so: gains would be rounding errors.
     pub(super) fn new(choice: &Selection, chosen: &[usize], k: Mat<f64>) -> Option<ChosenSpan> {
         let points = gathered(&choice.along, chosen);
         let l = dense::cholesky(gathered(&k, chosen).as_ref())?;
@@ -79,21 +79,21 @@ impl ChosenSpan {
         Some(span)
     }
 
-    /// Rows along the orthonormal basis.
+    /// Returns the rows along the orthonormal basis.
     pub(super) fn u(&self) -> Mat<f64> {
         let mut u = self.k.clone();
         dense::divide_by_transposed(u.as_mut(), self.l.as_ref());
         u
     }
 
-    /// The orthonormal basis along the directions that count, a row each.
+    /// Returns the orthonormal basis along the relevant directions, one row each.
     pub(super) fn basis(&self) -> Mat<f64> {
         let mut basis = self.points.clone();
         dense::solve_lower(self.l.as_ref(), basis.as_mut());
         basis
     }
 
-    /// What the best components in the span capture of the rows.
+    /// Returns the variance of the rows that the best components in the span capture.
     pub(super) fn captured(&self, task: &Task, counts: Option<&[f64]>) -> Result<f64> {
         let u = self.u();
         let count = |i: usize| counts.map_or(1.0, |counts| counts[i]);
@@ -113,11 +113,12 @@ impl ChosenSpan {
         Held { u: vec![self.u()], basis: self.basis().transpose().to_owned(), rest: self.rest }
     }
 
-    /// An orthonormal basis of the span without the unit vector `h` of it, r × m − 1; all coordinates count.
+    /// Returns an orthonormal basis, r × m − 1, of the part of the span orthogonal to its unit vector `h`; all
+    /// coordinates must be relevant.
     pub(super) fn without(&self, h: &[f64]) -> Mat<f64> {
         let basis = self.basis();
         let along = dense::product(basis.as_ref(), MatRef::from_column_major_slice(h, h.len(), 1));
-        // The reflection that takes the coordinates of h to the last axis takes the other axes to a basis of the rest.
+        // The reflection that maps the coordinates of h to the last axis maps the other axes to a basis of the rest.
         let m = along.nrows();
         let sign = if along[(m - 1, 0)] < 0.0 { -1.0 } else { 1.0 };
         let mut w = along;
@@ -127,8 +128,8 @@ impl ChosenSpan {
         dense::product(basis.transpose(), axes.as_ref())
     }
 
-    /// The unit vector of the span that is orthogonal to all points but one: the rows along it, and its coordinates
-    /// that count.
+    /// Returns the unit vector of the span that is orthogonal to all points but one: the rows along it, and its
+    /// relevant coordinates.
     pub(super) fn only(&self, at: usize) -> (Vec<f64>, Vec<f64>) {
         let mut x = Mat::from_fn(self.l.nrows(), 1, |i, _| if i == at { 1.0 } else { 0.0 });
         dense::solve_lower(self.l.as_ref(), x.as_mut());

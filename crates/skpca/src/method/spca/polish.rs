@@ -4,8 +4,8 @@
 //! captured = tr QᵀSQ + vᵀMv / vᵀNv,   N = I − QQᵀ,  M = N S N,   Q an orthonormal basis of all loadings but v
 //! ```
 //!
-//! One loading after the other is the leading vector of this quotient over its own columns, so that every step captures
-//! more. The elastic nets say which columns these are; that they also shrink is what is undone here.
+//! Each loading in turn is replaced by the leading vector of this quotient over its own columns, so that every step
+//! increases the captured variance. The columns are those that the elastic nets selected; their shrinkage is undone.
 
 use faer::Mat;
 
@@ -14,14 +14,14 @@ use crate::eigen::{Accuracy, top};
 use crate::error::Result;
 use crate::watch::{Watch, check};
 
-/// It ends when a sweep over all loadings raises what they capture by less than this share.
-const RISE: f64 = 1e-5;
-/// Sweeps at most.
+/// Relative increase of the captured variance in a sweep over all loadings below which the iteration ends.
+const TOLERANCE: f64 = 1e-5;
+/// Maximum number of sweeps.
 const SWEEPS: usize = 50;
-/// A column of which less than this squared length is outside the span of the others adds nothing but rounding.
+/// A column with less than this squared length outside the span of the others would add only rounding errors.
 const OUTSIDE: f64 = 1e-10;
 
-/// Loadings of unit length on the same columns, and the number of sweeps.
+/// Returns polished loadings of unit length on the same columns, and the number of sweeps.
 pub(super) fn polished(
     s: &Mat<f64>,
     mut loadings: Mat<f64>,
@@ -38,7 +38,7 @@ pub(super) fn polished(
                 captured = share;
             }
         }
-        if captured <= before * (1.0 + RISE) {
+        if captured <= before * (1.0 + TOLERANCE) {
             return Ok((loadings, sweep));
         }
         before = captured;
@@ -46,8 +46,8 @@ pub(super) fn polished(
     Ok((loadings, SWEEPS))
 }
 
-/// The best loading on the columns of loading `k`, and what all capture with it; nothing where the others' span holds
-/// all of these columns.
+/// Returns the best loading on the columns of loading `k`, and the variance that all loadings capture with it; `None`
+/// if all of these columns lie in the span of the other loadings.
 fn best(s: &Mat<f64>, loadings: &Mat<f64>, k: usize, seed: u64, watch: &dyn Watch) -> Result<Option<(f64, Mat<f64>)>> {
     let (d, q) = (loadings.nrows(), loadings.ncols());
     let own: Vec<usize> = (0..d).filter(|&j| loadings[(j, k)] != 0.0).collect();
@@ -56,7 +56,7 @@ fn best(s: &Mat<f64>, loadings: &Mat<f64>, k: usize, seed: u64, watch: &dyn Watc
         1 => Mat::zeros(d, 0),
         _ => dense::product(others.as_ref(), dense::frame(others.as_ref(), OUTSIDE)?.as_ref()),
     };
-    // What the others leave of each column. Some combinations of them may be all theirs: the frame is without those.
+    // The part of each column outside the span of the others. The frame leaves out combinations that lie inside.
     let theirs = Mat::from_fn(basis.ncols(), own.len(), |i, j| basis[(own[j], i)]);
     let theirs = dense::product(basis.as_ref(), theirs.as_ref());
     let left = Mat::from_fn(d, own.len(), |i, j| f64::from(i == own[j]) - theirs[(i, j)]);
