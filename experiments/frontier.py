@@ -41,7 +41,7 @@ SETS = {
     "mnist": ("mnist_0_vs_rest", 0),
     "fashion": ("fashion_0_vs_1", 0),
 }
-# Every method that can be asked for a number of points, and needs no labels.
+# All methods that take a number of points as target, and need no labels.
 METHODS = tuple(name for name, entry in REGISTRY.items() if not (entry["keeps_all_rows"] or entry["labelled"]))
 BASELINES = {"Nyström, uniform": uniform, "Nyström, k-means": k_means, "Nyström, pivoted": pivoted}
 SIZES = (10, 15, 20, 30, 50, 100)

@@ -1,4 +1,4 @@
-"""Beyond the papers: detectors as they come, against PyOD's as they come, and alarms on a chemical plant."""
+"""Beyond the papers: detectors with default parameters, compared with PyOD's, and alarms on a chemical plant."""
 
 import time
 
@@ -12,7 +12,7 @@ from .pages import DASH, table
 from .runner import Cell
 from .verdicts import Claim
 
-TITLE = "Beyond the papers: detectors as they come"
+TITLE = "Beyond the papers: detectors with default parameters"
 ABOUT = """
 Every detector with its defaults, columns standardised on the training rows. *Normal*: up to 1000 normal rows (60 % of
 them at most) are fitted, up to 400 other normal rows and 400 outliers scored. *Contaminated*: a tenth as many outliers
@@ -20,7 +20,7 @@ are among the rows that are fitted. Mean AUROC over sets and splits. PyOD's dete
 *False alarms*: normal rows, fitted with `false_alarm_rate`, and how many of the other normal rows are alarms.
 *Tennessee Eastman*: 500 normal rows fitted; for every detector the limit is the score that 1 % of the normal test run
 exceed (equal actual false alarms); a fault begins at row 161 of 960.
-*Contributions*: one column of a normal row that was not fitted is shifted by so many deviations, up or down; how often
+*Contributions*: one column of a held-out normal row is shifted by a number of standard deviations, up or down; how often
 the contribution of that column is the largest.
 """
 
@@ -135,7 +135,7 @@ def ranked(data, seed, file, normal, setting, rows):
 
 
 def alarms(data, seed, file, normal, method, rows):
-    """The share of fresh normal rows that are alarms, and that have small p-values."""
+    """Computes the share of alarms among new normal rows, and their p-values."""
     inside, _ = normal_and_other(data, file, normal, seed)
     count = min(rows, len(inside) // 2)
     train, fresh = standardised(inside[:count], inside[count:][:2000])
@@ -256,7 +256,7 @@ def claims(results):
                 share = np.mean([run[str(rate)] for run in runs])
                 checks.append(bool(abs(share - rate) <= margin * rate))
                 numbers.append(f"{method} {share:.2%} at {rate:.0%}")
-    found.append(Claim("(ours) false alarms are as frequent as asked for", checks, "; ".join(numbers)))
+    found.append(Claim("(ours) the false-alarm rate is the requested one", checks, "; ".join(numbers)))
     runs = [run for name in SETS for run in results.done(f"novelty/{name}/contributions/")]
     least = [min((run[str(shift)] for run in runs), default=np.nan) for shift in SHIFTS]
     checks = [bool(share >= (0.85 if shift < 4 else 0.99)) for share, shift in zip(least, SHIFTS, strict=True)]

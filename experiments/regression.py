@@ -96,7 +96,7 @@ def gaps(data, seed, table):
 
 
 def targets(data, seed, table):
-    """A size asked for, and a fidelity."""
+    """Fits for a target size, and for a target fidelity."""
     x, found = rows_of(data, table, seed), {}
     for method in METHODS:
         for asked in ({"support": SUPPORT}, {"fidelity": FIDELITY}):
@@ -158,7 +158,7 @@ def certified(results):
     for one in fits:
         worst[one["tolerance"]] = max(worst[one["tolerance"]], one["gap"])
     return Claim(
-        "(ours) the relative duality gap is at most what was asked for, and the alternation has settled",
+        "(ours) the relative duality gap is at most the tolerance, and the alternation has converged",
         [one["gap"] <= one["tolerance"] and one["converged"] for one in fits] + open_(results, "gaps-"),
         "; ".join(f"asked {asked:.0e}, worst {gap:.1e}" for asked, gap in worst.items()),
     )
@@ -176,7 +176,7 @@ def sized(results):
     found = list(reached(results, "support"))
     fewer = [f"{case} {told['points']}" for case, told in found if told["points"] != SUPPORT]
     return Claim(
-        f"(ours) {SUPPORT} points asked for are {SUPPORT}, or fewer by at most a tenth, which is said",
+        f"(ours) a target of {SUPPORT} points is met, or missed by at most a tenth with a note",
         [
             0.9 * SUPPORT <= told["points"] <= SUPPORT and (told["points"] == SUPPORT or bool(told["notes"]))
             for _, told in found
@@ -189,7 +189,7 @@ def sized(results):
 def held(results):
     found = [told["fidelity"] for _, told in reached(results, "fidelity")]
     return Claim(
-        f"(ours) a fidelity of {FIDELITY} asked for is held",
+        f"(ours) a target fidelity of {FIDELITY} is reached",
         [value >= FIDELITY for value in found] + open_(results, "targets-"),
         f"{min(found):.4f} to {max(found):.4f}" if found else "",
     )

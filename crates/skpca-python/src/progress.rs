@@ -75,7 +75,7 @@ pub fn watched<T: Send>(
 fn look(py: Python<'_>, progress: Option<&Py<PyAny>>, place: &Place) -> PyResult<()> {
     let unwound = Unwound;
     let reported = py.check_signals().and_then(|()| {
-        let now = place.stage.lock().expect("nobody panics here").clone();
+        let now = place.stage.lock().expect("no code panics while holding the lock").clone();
         match (progress, now) {
             (Some(progress), Some(now)) => progress.call1(py, now).map(|_| ()),
             _ => Ok(()),

@@ -167,7 +167,7 @@ def test_a_fit_of_a_collection_begins_anew(client, wide):
     model = SparseKernelPCA(2, n_support=5, updatable=True, random_state=0).fit(wide[:500])
     model.set_params(updatable=False).fit(da.from_array(wide, chunks=(1500, -1)))
     assert model.n_samples_seen_ == len(wide)
-    with pytest.warns(UserWarning, match="partial_fit begins anew"):
+    with pytest.warns(UserWarning, match="partial_fit starts from scratch"):
         assert model.partial_fit(wide[:300]).n_samples_seen_ == 300
 
 

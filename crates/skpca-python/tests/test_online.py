@@ -126,7 +126,7 @@ def test_a_fit_that_kept_nothing_says_how_to_keep_it(rows):
     assert SparseKernelPCA(3, updatable=True, random_state=0).fit(rows).partial_fit(rows).n_samples_seen_ == 1800
     given = SparseKernelPCA(3, kernel=lambda x, z: x @ z.T, updatable=True)
     assert not hasattr(given, "partial_fit")
-    with pytest.raises(ValueError, match="updatable = True: a given kernel cannot learn on"):
+    with pytest.raises(ValueError, match="updatable = True: a given kernel cannot learn online"):
         given.fit(rows)
     assert not hasattr(SparseKernelPCA(method="discriminant"), "partial_fit")
     assert Online.resume(fit(rows, support=10)) is None

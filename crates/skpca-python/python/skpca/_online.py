@@ -16,9 +16,9 @@ from ._parameters import about, is_flag, is_positive
 def learns_on(estimator):
     """Whether an estimator with these parameters can learn online; raises an AttributeError otherwise."""
     if _given.is_given(estimator.kernel):
-        raise AttributeError("a given kernel cannot learn on: partial_fit and updatable need a kernel of skpca's own")
+        raise AttributeError("a given kernel cannot learn online: partial_fit and updatable need a kernel of skpca")
     if _spec.labelled(estimator):
-        raise AttributeError("methods and kernels that need labels cannot learn on")
+        raise AttributeError("methods and kernels that need labels cannot learn online")
     if getattr(estimator, "lags", 0):
         raise AttributeError(f"lags = {estimator.lags}: the rows before a batch are not known to partial_fit")
     return True
@@ -79,12 +79,12 @@ class OnlineModel(KernelModel):
         if not hasattr(self, "_model"):
             return self._begin(X, y, sample_weight)
         if self._online is None and not self._loaded:
-            message = "partial_fit begins anew: fit kept nothing to go on from; set updatable=True before it"
+            message = "partial_fit starts from scratch: fit kept no state to continue from; set updatable=True before it"
             warnings.warn(message, UserWarning, stacklevel=2)
             return self._begin(double(self._queries(X)), y, sample_weight)
         if self._online is None:
             raise ValueError(
-                "partial_fit: this model file keeps nothing to learn on from; it was written without updatable=True"
+                "partial_fit: this model file has no state to continue from; it was written without updatable=True"
             )
         X = double(self._queries(X))
         weights = self._weights(sample_weight, X)

@@ -6,7 +6,7 @@ class SkpcaWarning(UserWarning):
 
 
 class ShortfallWarning(SkpcaWarning):
-    """A model has fewer components or points than asked for, or a lower fidelity; the message says why."""
+    """A model has fewer components or points than requested, or a lower fidelity; the message says why."""
 
 
 class DenseCopyWarning(SkpcaWarning):
