@@ -339,7 +339,12 @@ impl Model {
         let support = moments.support().select(&expansion.kept);
         let parts = self.refitted(&moments.sums, support, expansion)?;
         parts.check()?;
-        Model::with(parts, self.kernel().instructions())
+        let model = Model::with(parts, self.kernel().instructions())?;
+        // Sums read from a file may be those of no rows at all: a model of them could be written, but not read.
+        let unsound =
+            |error| Error::Numerical { why: format!("these moments are not those of rows over the support ({error})") };
+        model.check_components().map_err(unsound)?;
+        Ok(model)
     }
 
     /// Returns the parts of this model with other components, over `support` and for the rows of `sums`.

@@ -109,10 +109,8 @@ struct Forms {
 struct Inverse<'a> {
     z: MatRef<'a, f64>,
     noise: f64,
-    /// Z and TZ, side by side.
+    /// Z and W = TZ − Z ZᵀTZ / 2σ², side by side: `σ⁴ C⁻¹TC⁻¹ = T − (Z Wᵀ + W Zᵀ)/σ²`.
     both: Mat<f64>,
-    /// ZᵀTZ
-    inner: Mat<f64>,
 }
 
 /// A subset of the points.
@@ -264,9 +262,10 @@ impl<'a> WeightProblem<'a> {
 
     /// Computes S and Q of the given points, or of all.
     fn look(&self, near: Option<Arc<Near>>, z: MatRef<f64>, noise: f64) -> Candidates {
-        let scaled = Mat::from_fn(z.nrows(), z.ncols(), |k, j| self.values[k] * z[(k, j)]);
-        let inner = dense::product(z.transpose(), scaled.as_ref());
-        let inverse = Inverse { z, noise, both: dense::beside(z, scaled.as_ref()), inner };
+        let mut w = Mat::from_fn(z.nrows(), z.ncols(), |k, j| self.values[k] * z[(k, j)]);
+        let half = dense::product(z.transpose(), w.as_ref()) * faer::Scale(0.5 / noise);
+        dense::subtract_product(w.as_mut(), z, half.as_ref());
+        let inverse = Inverse { z, noise, both: dense::beside(z, w.as_ref()) };
         let parts = match &near {
             None => {
                 blocks::map(self.factor.n(), |rows| self.ratios(self.factor.block(&rows), &self.forms[rows], &inverse))
@@ -293,35 +292,28 @@ impl<'a> WeightProblem<'a> {
         quick.unwrap_or_else(|| self.ratios_by_squares(f, forms, inverse))
     }
 
-    /// Computes `Q = fᵀTf − 2 aᵀZᵀTf + aᵀZᵀTZ a` with a = Zᵀf/σ²; `None` if rounding errors would be too large.
+    /// Computes `σ⁴ Q = fᵀTf − 2 fᵀZ Wᵀf / σ²`; `None` if rounding errors would be too large.
     fn ratios_by_differences(
         &self,
         f: MatRef<f64>,
         forms: &[Forms],
         inverse: &Inverse,
     ) -> Option<(Vec<f64>, Vec<f64>)> {
-        let Inverse { z, noise, both, inner } = inverse;
-        let (m, precision) = (z.ncols(), 1.0 / noise);
-        let mut products = dense::streamed_product(f, both.as_ref());
-        let (mut along, second) = products.as_mut().split_at_col_mut(m);
-        let mut s: Vec<f64> = forms.iter().map(|row| row.length).collect();
-        for column in along.as_mut().col_iter_mut() {
-            for (v, s) in column.iter_mut().zip(&mut s) {
-                let scaled = *v * precision;
-                *s -= *v * scaled;
-                *v = scaled;
+        let precision = 1.0 / inverse.noise;
+        let products = dense::streamed_product(f, inverse.both.as_ref());
+        let (z, w) = products.as_ref().split_at_col(inverse.z.ncols());
+        let (mut s, mut q): (Vec<f64>, Vec<f64>) = forms.iter().map(|row| (row.length, row.moment)).unzip();
+        for (z, w) in z.col_iter().zip(w.col_iter()) {
+            let sums = s.iter_mut().zip(&mut q);
+            for ((s, q), (z, w)) in sums.zip(z.iter().zip(w.iter())) {
+                let scaled = z * precision;
+                *s -= z * scaled;
+                *q -= 2.0 * scaled * w;
             }
         }
         s.iter_mut().for_each(|s| *s *= precision);
-        let mut q: Vec<f64> = forms.iter().map(|row| row.moment).collect();
-        let back = dense::product(along.as_ref(), inner.as_ref());
-        for j in 0..m {
-            let (along, second) = (along.as_ref().col(j), second.as_ref().col(j));
-            let terms = along.iter().zip(second.iter().zip(back.col(j).iter()));
-            q.iter_mut().zip(terms).for_each(|(q, (a, (b, c)))| *q += a * (c - 2.0 * b));
-        }
         q.iter_mut().for_each(|q| *q *= precision * precision);
-        self.resolved(forms, (&s, &q), *noise).then_some((s, q))
+        self.resolved(forms, (&s, &q), inverse.noise).then_some((s, q))
     }
 
     /// Computes Q as a sum of squares.
