@@ -20,7 +20,7 @@ are among the rows that are fitted. Mean AUROC over sets and splits. PyOD's dete
 *False alarms*: normal rows, fitted with `false_alarm_rate`, and how many of the other normal rows are alarms.
 *Tennessee Eastman*: 500 normal rows fitted; for every detector the limit is the score that 1 % of the normal test run
 exceed (equal actual false alarms); a fault begins at row 161 of 960.
-*Contributions*: one column of a held-out normal row is shifted by a number of standard deviations, up or down; how often
+*Contributions*: one column of a held-out normal row is shifted by several standard deviations, up or down; how often
 the contribution of that column is the largest.
 """
 

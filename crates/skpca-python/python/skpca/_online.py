@@ -79,7 +79,7 @@ class OnlineModel(KernelModel):
         if not hasattr(self, "_model"):
             return self._begin(X, y, sample_weight)
         if self._online is None and not self._loaded:
-            message = "partial_fit starts from scratch: fit kept no state to continue from; set updatable=True before it"
+            message = "partial_fit starts from scratch: fit kept no state to continue from; set updatable=True before"
             warnings.warn(message, UserWarning, stacklevel=2)
             return self._begin(double(self._queries(X)), y, sample_weight)
         if self._online is None:
