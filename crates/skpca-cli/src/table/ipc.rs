@@ -20,7 +20,7 @@ const MAGIC: &[u8] = b"ARROW1";
 /// The magic word is padded with zeros to 8 bytes (C++) or 64 (Rust).
 const PADDING: usize = 64;
 /// Maximum compression ratio: in zstd a block of 128 kB takes at least four bytes; in LZ4 the ratio is at most 255.
-const MAX_RATIO: i64 = 1 << 15;
+pub(super) const MAX_RATIO: i64 = 1 << 15;
 const FEATHER_V1_MAGIC: &[u8] = b"FEA1";
 /// Precedes the length of a message; old versions lack it.
 const CONTINUATION: [u8; 4] = [0xff; 4];

@@ -11,13 +11,14 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 use bytes::Bytes;
 use parquet::arrow::ProjectionMask;
-use parquet::basic::Type;
+use parquet::basic::{Compression, Type};
 use parquet::column::page::{Page, PageReader};
 use parquet::errors::{ParquetError, Result};
 use parquet::file::metadata::{ColumnChunkMetaData, ParquetMetaData};
 use parquet::file::reader::{ChunkReader, Length};
 use parquet::file::serialized_reader::SerializedPageReader;
 
+use super::ipc::MAX_RATIO;
 use crate::memory;
 
 /// Page type, uncompressed size and compressed size: each an `i32` of at most five bytes, after one byte for the field.
@@ -41,8 +42,13 @@ fn check_column(input: &Arc<Watched>, column: &ColumnChunkMetaData, rows: usize)
     let mut pages = SerializedPageReader::new(input.clone(), column, rows, None)?;
     while let Some(page) = pages.peek_next_page()? {
         // The last read was that of the peeked header.
-        let size = input.unpacked()?.ok_or_else(|| wrong("a page without a size"))?;
-        memory::check("a page", size, "").map_err(|why| wrong(&why))?;
+        let Sizes { unpacked, packed } = input.sizes()?.ok_or_else(|| wrong("a page without a size"))?;
+        // The other codecs compress less, but for Brotli, of which one byte can stand for any number of zeros.
+        let limited = !matches!(column.compression(), Compression::BROTLI(_));
+        if limited && unpacked > packed.saturating_mul(MAX_RATIO as usize) {
+            return Err(wrong("a page that claims to unpack to more than its bytes can hold"));
+        }
+        memory::check("a page", unpacked, "").map_err(|why| wrong(&why))?;
         if !page.is_dict {
             pages.skip_next_page()?;
         } else if let Some(Page::DictionaryPage { buf, num_values, .. }) = pages.get_next_page()? {
@@ -73,11 +79,11 @@ struct Watched {
 }
 
 impl Watched {
-    /// The uncompressed size claimed by the page header that was read last.
-    fn unpacked(&self) -> Result<Option<usize>> {
+    /// The sizes claimed by the page header that was read last.
+    fn sizes(&self) -> Result<Option<Sizes>> {
         let mut header = Vec::new();
         self.file.get_read(self.last.load(Ordering::Relaxed))?.take(HEADER_START).read_to_end(&mut header)?;
-        Ok(unpacked(&header))
+        Ok(Sizes::read(&header))
     }
 }
 
@@ -103,12 +109,22 @@ impl ChunkReader for Watched {
     }
 }
 
-/// The uncompressed size from the start of a page header. It is the second field: fields are in order and it is
-/// required.
-fn unpacked(header: &[u8]) -> Option<usize> {
-    let (_, rest) = number(header.strip_prefix(&[NEXT_I32])?)?;
-    let (size, _) = number(rest.strip_prefix(&[NEXT_I32])?)?;
-    usize::try_from(size).ok()
+/// Sizes of a page without and with compression, as its header claims them.
+#[derive(Debug, PartialEq)]
+struct Sizes {
+    unpacked: usize,
+    packed: usize,
+}
+
+impl Sizes {
+    /// Reads the start of a page header. The sizes are its second and third field: fields are in order, and both are
+    /// required.
+    fn read(header: &[u8]) -> Option<Sizes> {
+        let (_, rest) = number(header.strip_prefix(&[NEXT_I32])?)?;
+        let (unpacked, rest) = number(rest.strip_prefix(&[NEXT_I32])?)?;
+        let (packed, _) = number(rest.strip_prefix(&[NEXT_I32])?)?;
+        Some(Sizes { unpacked: usize::try_from(unpacked).ok()?, packed: usize::try_from(packed).ok()? })
+    }
 }
 
 /// Reads a number in compact Thrift: seven bits per byte, lowest first, with the sign in the lowest bit.
@@ -130,11 +146,12 @@ mod tests {
     #[test]
     fn sizes_in_the_header_of_a_page() {
         let largest = [NEXT_I32, 0, NEXT_I32, 0xfe, 0xff, 0xff, 0xff, 0x0f, NEXT_I32, 2];
-        assert_eq!(unpacked(&largest), Some(i32::MAX as usize));
-        assert_eq!(unpacked(&[NEXT_I32, 4, NEXT_I32, 0x80, 0x01]), Some(64));
-        assert_eq!(unpacked(&[NEXT_I32, 4, NEXT_I32, 1]), None, "negative");
-        for end in 0..8 {
-            assert_eq!(unpacked(&largest[..end]), None, "{end}");
+        assert_eq!(Sizes::read(&largest), Some(Sizes { unpacked: i32::MAX as usize, packed: 1 }));
+        let sizes = Sizes { unpacked: 64, packed: 1 };
+        assert_eq!(Sizes::read(&[NEXT_I32, 4, NEXT_I32, 0x80, 0x01, NEXT_I32, 2]), Some(sizes));
+        assert_eq!(Sizes::read(&[NEXT_I32, 4, NEXT_I32, 1, NEXT_I32, 2]), None, "negative");
+        for end in 0..10 {
+            assert_eq!(Sizes::read(&largest[..end]), None, "{end}");
         }
     }
 }

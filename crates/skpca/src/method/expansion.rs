@@ -61,6 +61,8 @@ const APART: f64 = 1e-8;
 const EXCHANGES: usize = 5;
 /// Number of points per component at which the plane is left, because the missing variance is outside it.
 const IN_PLANE: usize = 10;
+/// Maximum number of times that the goal for W is raised because the fidelity is still missed.
+const MAX_RAISES: usize = 30;
 /// Relative margin by which targets are exceeded, for rounding.
 const MARGIN: f64 = 1e-9;
 
@@ -280,10 +282,12 @@ impl<'a> Growth<'a> {
         let first = self.task.q.min(self.task.n());
         let picks = self.choice.exchanged(self.choice.picks(first)?)?.0;
         let Some(mut now) = self.start(self.choice.points(&picks)?, first) else { return self.unmoved(picks.len()) };
-        // The largest number of points that failed to reach it.
-        let mut failed = 0;
+        // The largest number of points that failed to reach it, and how often it has been raised.
+        let (mut failed, mut raised) = (0, 0);
         loop {
             let (mut best, held) = self.search(now, goal, &mut failed)?;
+            // W may differ from the captured variance by rounding, for rows of which nearly all are alike.
+            let held = held && raised < MAX_RAISES;
             if held {
                 // The number of points is final; optimise them further to improve the model.
                 self.climb(&mut best, Until::Settled(PATH_TOLERANCE))?;
@@ -311,6 +315,7 @@ impl<'a> Growth<'a> {
                 });
             }
             // The fidelity on the sample is slightly optimistic.
+            raised += 1;
             goal = goal.max(best.at.captured) * (1.0 + 1.1 * (fidelity / found - 1.0) + MARGIN);
             now = best;
         }
