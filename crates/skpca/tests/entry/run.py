@@ -133,7 +133,7 @@ def main():
     only_check = options.parse_args().check
     make_copy()
     if only_check:
-        run("cargo", "check", "--quiet", "-p", "skpca")
+        run("cargo", "check", "--release", "--quiet", "-p", "skpca")
         return
     run("cargo", "test", "--release", "--quiet", "--no-fail-fast", "-p", "skpca", "-p", "skpca-cli")
     check_program()
