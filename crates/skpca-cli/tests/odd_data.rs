@@ -112,7 +112,7 @@ fn duplicated_rows_fit_and_support_counts_distinct_ones() {
     for flags in ["", "--support 8", "--method exact"] {
         sound(&desk, flags);
     }
-    let note = "30 support points asked for, 20 kept: the others depend on them";
+    let note = "30 support points requested, 20 kept: the others are linearly dependent";
     let fit = sound(&desk, "--support 30");
     assert_eq!((&fit["m"], &fit["report"]["notes"]), (&Value::from(20), &Value::from(vec![note])));
     let run = desk.run("fit data.csv -o model.skpca --support 30");
@@ -133,7 +133,7 @@ fn half_the_rows_may_be_one_row() {
 fn fewer_components_than_requested_are_noted() {
     let desk = desk(&normal(1, 40, 3));
     let run = desk.run("fit data.csv -o model.skpca --kernel linear -q 6");
-    let note = "note: 6 components asked for, 3 found: to working precision, the data have no higher rank\n";
+    let note = "note: 6 components requested, 3 found: to working precision, the data have no higher rank\n";
     assert_eq!((run.code, run.stderr.as_str()), (0, note));
 }
 

@@ -186,7 +186,7 @@ def test_gamma_auto_is_that_of_kernel_pca():
 @pytest.mark.parametrize(
     "parameters, message",
     [
-        ({"n_components": 20, "n_support": 10}, "20 components asked for, 10 found"),
+        ({"n_components": 20, "n_support": 10}, "20 components requested, 10 found"),
         ({"n_components": 500}, "500 components asked for"),
     ],
 )
@@ -196,13 +196,13 @@ def test_a_model_that_falls_short_warns(parameters, message):
 
 
 def test_points_that_depend_on_others_warn():
-    with pytest.warns(ShortfallWarning, match="20 support points asked for, 5 kept: the others depend on them"):
+    with pytest.warns(ShortfallWarning, match="20 support points requested, 5 kept: the others are linearly dependent"):
         SparseKernelPCA(2, n_support=20, method="landmarks").fit(np.repeat(X[:5], 10, axis=0))
 
 
 @pytest.mark.filterwarnings("ignore:.*did not converge")
 def test_a_fidelity_that_is_missed_warns():
-    with pytest.warns(ShortfallWarning, match="fidelity 1 asked for, 0.9.* reached"):
+    with pytest.warns(ShortfallWarning, match="fidelity 1 requested, 0.9.* reached"):
         SparseKernelPCA(4, method="likelihood", refit=False, fidelity=1.0).fit(X)
 
 

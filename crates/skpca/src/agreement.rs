@@ -204,7 +204,7 @@ mod tests {
         let notes = &model.parts().report.notes;
         let reached = model.parts().report.score_fidelity.unwrap().rank_correlation;
         assert!(
-            reached >= 1.0 || notes.iter().any(|note| note.starts_with("score fidelity 1 asked for, ")),
+            reached >= 1.0 || notes.iter().any(|note| note.starts_with("score fidelity 1 requested, ")),
             "{notes:?}"
         );
     }

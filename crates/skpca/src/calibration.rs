@@ -72,7 +72,7 @@ pub(crate) fn calibrate(
         Err(Error::Interrupted) => return Err(Error::Interrupted),
         // For example if all variance is due to a single row: the others have none.
         Err(why) => {
-            model.note(format!("a false-alarm rate of {rate} asked for, rows cannot be held out ({why}): {IN_SAMPLE}"));
+            model.note(format!("a false-alarm rate of {rate} requested, rows cannot be held out ({why}): {IN_SAMPLE}"));
             return Ok(());
         }
     };
@@ -381,7 +381,7 @@ mod tests {
         let model = fit.run(&points, None, &()).unwrap();
         assert_eq!(model.parts().scores.calibration, None);
         let note = model.parts().report.notes.last().unwrap();
-        assert!(note.starts_with("a false-alarm rate of 0.1 asked for, rows cannot be held out"), "{note}");
+        assert!(note.starts_with("a false-alarm rate of 0.1 requested, rows cannot be held out"), "{note}");
         let two = Points::new(1, vec![0.0, 1.0]).unwrap();
         assert!(fit.run(&two, None, &()).unwrap().parts().scores.calibration.is_none());
     }

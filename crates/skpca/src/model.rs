@@ -319,7 +319,7 @@ impl Model {
         if reached < asked {
             report
                 .notes
-                .push(format!("score fidelity {asked} asked for, {reached:.4} reached with {} points", support.n()));
+                .push(format!("score fidelity {asked} requested, {reached:.4} reached with {} points", support.n()));
         }
     }
 

@@ -371,11 +371,11 @@ impl Plan {
                 None if m == found && !is_spanned(expansion) => "as many as points are kept",
                 None => "to working precision, the data have no higher rank",
             };
-            report.notes.push(format!("{asked} components asked for, {found} found: {why}"));
+            report.notes.push(format!("{asked} components requested, {found} found: {why}"));
         }
         if let Some(Target::Support(asked)) = self.fit.target.filter(|t| *t != Target::Support(m)) {
             let why = if m < support.len() { DEPENDENT } else { fewer };
-            report.notes.push(format!("{asked} support points asked for, {m} kept: {why}"));
+            report.notes.push(format!("{asked} support points requested, {m} kept: {why}"));
         }
         Ok(())
     }
@@ -415,7 +415,7 @@ impl Plan {
         if let Some(Target::Fidelity(asked)) = self.fit.target
             && fidelity < asked - ROUNDING
         {
-            report.notes.push(format!("fidelity {asked} asked for, {fidelity:.6} reached"));
+            report.notes.push(format!("fidelity {asked} requested, {fidelity:.6} reached"));
         }
         Ok(fidelity)
     }

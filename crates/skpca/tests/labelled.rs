@@ -194,7 +194,7 @@ fn discriminant_directions_maximise_fishers_ratio() {
     let model = fit("discriminant,regularisation=1e-9", "rbf,gamma=1", 10);
     assert_eq!((model.q(), model.parts().fidelity > 0.9), (1, true));
     let notes = &model.parts().report.notes;
-    assert!(notes.contains(&"3 components asked for, 1 found: one fewer than classes".into()), "{notes:?}");
+    assert!(notes.contains(&"3 components requested, 1 found: one fewer than classes".into()), "{notes:?}");
     let ratio = |coefficients: &[f64]| {
         let value = |x: &[f64]| -> f64 {
             let support = model.parts().support.rows();

@@ -652,8 +652,8 @@ fn low_rank_and_dependent_points_are_noted() {
     assert_eq!(
         model.parts().report.notes,
         [
-            "10 components asked for, 2 found: to working precision, the data have no higher rank",
-            "9 support points asked for, 2 kept: the others depend on them"
+            "10 components requested, 2 found: to working precision, the data have no higher rank",
+            "9 support points requested, 2 kept: the others are linearly dependent"
         ]
     );
 }

@@ -77,8 +77,8 @@ const COLUMNS: &[Column] = &[
         number: Some(held_out),
     },
     Column {
-        title: "Asked for",
-        heading: "asked for",
+        title: "Requested",
+        heading: "requested",
         about: "a size or a fidelity",
         text: |cell| cell.case.target_text(),
         number: None,

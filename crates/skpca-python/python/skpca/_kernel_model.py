@@ -17,8 +17,8 @@ from ._documentation import Linked
 from ._registry import METHODS, listed, those
 from .exceptions import DenseCopyWarning, RangeWarning, ShortfallWarning
 
-# Marks notes of the core about a shortfall: "20 components asked for, 10 found: …".
-SHORTFALL = " asked for, "
+# Marks notes of the core about a shortfall: "20 components requested, 10 found: …".
+SHORTFALL = " requested, "
 # Size in bytes above which a dense copy raises a warning.
 SMALL_COPY = 100_000_000
 # Queries stay sparse if fewer than one cell in this many is filled.

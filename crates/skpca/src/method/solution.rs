@@ -51,7 +51,7 @@ impl Target {
 }
 
 /// Why a model usually has fewer points than requested: linearly dependent points are left out.
-pub(crate) const DEPENDENT: &str = "the others depend on them";
+pub(crate) const DEPENDENT: &str = "the others are linearly dependent";
 
 /// The support points.
 pub(crate) enum Support {
