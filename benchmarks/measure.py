@@ -7,14 +7,20 @@ import time
 from dataclasses import dataclass
 from importlib.metadata import version
 
+import skpca
+
 PAUSE = 0.1
+# Rounds of multiply-adds: some 10 ms on both cores.
+AWAKE = 30_000
 
 
 def interleaved(calls, repeats):
     """Seconds of each call, `repeats` times over: a, b, c, a, b, c, …
 
     A machine that slows down half-way then slows all of them. Each is called once before, untimed. Before each there is
-    a pause: OpenBLAS's threads spin for tens of milliseconds after a product, on the cores of whoever comes next.
+    a pause: OpenBLAS's threads spin for tens of milliseconds after a product, on the cores of whoever comes next. After
+    it both cores are kept busy for a moment, untimed: an idle core of a virtual machine takes 5 ms to come back, which
+    would be counted to whoever uses two of them.
     """
     for call in calls.values():
         call()
@@ -22,6 +28,7 @@ def interleaved(calls, repeats):
     for _ in range(repeats):
         for name, call in calls.items():
             time.sleep(PAUSE)
+            skpca.multiply_adds(False, AWAKE)
             start = time.perf_counter()
             call()
             seconds[name].append(time.perf_counter() - start)
