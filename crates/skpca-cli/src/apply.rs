@@ -15,6 +15,7 @@ use skpca::{Error, Model, Points, Precision, Statistics, UncheckedRows};
 use crate::arguments::{ApplyArguments, ScoreArguments, TableArguments};
 use crate::failure::Failure;
 use crate::intake::{self, Encoder, Order};
+use crate::lags::Lags;
 use crate::outputs::Outputs;
 use crate::table::{self, Block, Column, ReadOptions, Source, Target};
 use crate::terminal::print_stderr;
@@ -59,7 +60,7 @@ fn run(arguments: &ApplyArguments, answer: Answer, causes: usize, quiet: bool) -
     let mut run = Run::new(model, answer, &source, &arguments.table, quiet)?.skipping(arguments.skip_bad);
     run.precision = if arguments.single { Precision::Single } else { Precision::Double };
     let mut columns = if arguments.append { source.layout() } else { Vec::new() };
-    let causes = Causes::new(causes, &run.model);
+    let causes = Causes::new(causes, &run.model, run.lags.as_ref());
     let mut results = answer.columns(&run.model);
     results.extend(run.filled.map(|_| Column::number("filled")));
     results.extend(causes.columns());
@@ -170,12 +171,13 @@ fn with_statistics(model: &Model, rows: UncheckedRows, precision: Precision) -> 
     Ok(both.flat_map(|(row, own)| row.iter().copied().chain([own.spe, limits.spe, own.t2, limits.t2])).collect())
 }
 
-/// The inputs that contribute most to a score.
+/// The inputs that contribute most to a score; contributions are summed over their lags.
 struct Causes {
     /// How many to name.
     count: usize,
     /// Names of the inputs.
     names: Vec<String>,
+    lags: Option<Lags>,
 }
 
 struct Cause {
@@ -185,11 +187,11 @@ struct Cause {
 }
 
 impl Causes {
-    fn new(count: usize, model: &Model) -> Causes {
+    fn new(count: usize, model: &Model, lags: Option<&Lags>) -> Causes {
         let columns = &model.parts().columns;
-        let names =
-            columns.names.clone().unwrap_or_else(|| (0..columns.d()).map(|column| column.to_string()).collect());
-        Causes { count: count.min(names.len()), names }
+        let names = lags.map(|lags| lags.inputs().to_vec()).or_else(|| columns.names.clone());
+        let names = names.unwrap_or_else(|| (0..columns.d()).map(|column| column.to_string()).collect());
+        Causes { count: count.min(names.len()), names, lags: lags.cloned() }
     }
 
     fn columns(&self) -> impl Iterator<Item = Column> {
@@ -201,17 +203,17 @@ impl Causes {
 
     /// The causes of each row, the largest first; ties keep the order of the inputs.
     fn of(&self, model: &Model, values: &[f64]) -> skpca::Result<Vec<Vec<Cause>>> {
-        let (width, rows) = (self.names.len(), values.len() / self.names.len());
+        let width = model.parts().columns.d();
+        let rows = values.len() / width;
         if self.count == 0 {
             return Ok((0..rows).map(|_| Vec::new()).collect());
         }
         let found = model.contributions(&Points::new(width, values)?)?;
         let row = |i: usize| {
-            let cause = |input| {
-                let (contribution, expected) = (found.contributions[(i, input)], found.expected[(i, input)]);
-                Cause { input, contribution, expected }
-            };
-            let mut causes: Vec<Cause> = (0..width).map(cause).collect();
+            let own: Vec<f64> = found.contributions.row(i).iter().copied().collect();
+            let own = self.lags.as_ref().map_or(own.clone(), |lags| lags.sums(&own));
+            let cause = |input| Cause { input, contribution: own[input], expected: found.expected[(i, input)] };
+            let mut causes: Vec<Cause> = (0..own.len()).map(cause).collect();
             causes.sort_by(|a, b| b.contribution.total_cmp(&a.contribution));
             causes.truncate(self.count);
             causes
@@ -226,6 +228,7 @@ pub struct Run<'a> {
     answer: Answer,
     precision: Precision,
     encoder: Encoder,
+    pub lags: Option<Lags>,
     /// The share that one filled cell is of a row's cells, if the share of filled cells is among the results.
     filled: Option<f64>,
     skip_bad: bool,
@@ -248,7 +251,9 @@ impl<'a> Run<'a> {
         table: &'a TableArguments,
         quiet: bool,
     ) -> Result<Run<'a>, Failure> {
-        let encoder = Encoder::new(source, &Order::of(&model), model.parts().columns.names.is_some())?;
+        let lags = Lags::of(&model);
+        let order = Order::of(&model, lags.as_ref());
+        let encoder = Encoder::new(source, &order, model.parts().columns.names.is_some())?;
         let filled = encoder.filled_share().filter(|_| matches!(answer, Answer::Novelty));
         let data = table.data.as_str();
         Ok(Run {
@@ -256,6 +261,7 @@ impl<'a> Run<'a> {
             answer,
             precision: Precision::Double,
             encoder,
+            lags,
             filled,
             skip_bad: false,
             data,
@@ -283,6 +289,9 @@ impl<'a> Run<'a> {
         let mut rows = self.encoded(raw, first)?;
         if rows.count == 0 {
             return Ok(None);
+        }
+        if let Some(lags) = &mut self.lags {
+            rows.encoded = Some(lags.add(rows.numbers()));
         }
         let results = match self.results(rows.numbers()) {
             Err(error) if self.skip_bad && row_of(&error).is_some() => self.one_by_one(&mut rows, first)?,

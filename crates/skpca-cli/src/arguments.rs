@@ -281,6 +281,17 @@ pub struct FitArguments {
     /// similar)
     #[arg(long, value_name = "ORDER", default_value_t = RowOrder::Auto)]
     pub row_order: RowOrder,
+    /// Judge each row together with this many rows before it (dynamic kernel PCA). Rows must be in time order; `score`,
+    /// `transform` and `monitor` then add the rows before by themselves
+    #[arg(
+        long,
+        value_name = "L",
+        default_value_t = 0,
+        hide_default_value = true,
+        value_parser = clap::value_parser!(u64).range(..=1000),
+        conflicts_with_all = ["sample", "updatable", "landmarks", "normal", "weight", "categorical", "missing"],
+    )]
+    pub lags: u64,
     /// Use exactly the rows of this table as support points. It must have the columns of DATA in the same order and
     /// units
     #[arg(long, value_name = "TABLE", conflicts_with_all = ["support", "fidelity"])]
@@ -317,7 +328,7 @@ impl FitArguments {
             statistic: usual.statistic,
             score_fidelity: self.score_fidelity,
             robust: self.robust,
-            row_order: intake::row_order(self.row_order, self.intake.time.as_ref()),
+            row_order: intake::row_order(self.row_order, self.intake.time.is_some() || self.lags > 0),
             ..self.common.fit(self.method.clone().unwrap_or(usual.method), target)
         }
     }

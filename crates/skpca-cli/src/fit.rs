@@ -6,12 +6,13 @@ use std::time::Instant;
 
 use serde_json::Value;
 use skpca::method::{self, METHODS};
-use skpca::{Fit, Given, Intake, Labels, Learning, Model, Online, Points, Source as _, Spec, format};
+use skpca::{Fit, Given, Intake, Labels, Learning, Model, Online, Points, RowOrder, Source as _, Spec, format};
 use skpca_files::FileRows;
 
 use crate::arguments::{FitArguments, IntakeArguments, TableArguments};
 use crate::failure::Failure;
 use crate::intake::{self, Training};
+use crate::lags::Lags;
 use crate::memory::Allowed;
 use crate::outputs::Outputs;
 use crate::progress::Bar;
@@ -30,7 +31,11 @@ pub fn run(arguments: &FitArguments, quiet: bool) -> Result<(), Failure> {
     Outputs::apart_from(arguments.tables().into_iter().map(Path::new)).check(&arguments.output)?;
     let labelled = check_labelled(&fit, arguments)?;
     let bar = Bar::new(quiet);
-    let in_memory_only = labelled || arguments.weight.is_some() || arguments.robust || !arguments.intake.is_plain();
+    let in_memory_only = labelled
+        || arguments.weight.is_some()
+        || arguments.robust
+        || arguments.lags > 0
+        || !arguments.intake.is_plain();
     let purpose = Purpose {
         fit: &fit,
         intake: &arguments.intake,
@@ -40,6 +45,7 @@ pub fn run(arguments: &FitArguments, quiet: bool) -> Result<(), Failure> {
         sample: arguments.sample.map(|count| usize::try_from(count).unwrap_or(usize::MAX)),
         texts: labelled || !arguments.intake.is_plain(),
         updatable: arguments.updatable,
+        lags: arguments.lags as usize,
         in_memory_only: in_memory_only || method::entry(&fit.method)?.capabilities.keeps_all_rows,
         directory: directory(&arguments.output),
     };
@@ -91,7 +97,14 @@ fn fitted(
     (training, of): (Training, Option<usize>),
     bar: &Bar,
 ) -> Result<Model, Failure> {
-    let Training { table: Table { names, rows, columns, values, label }, weights, intake, notes } = training;
+    let Training { mut table, weights, intake, notes } = training;
+    if arguments.lags > 0 {
+        if fit.row_order == RowOrder::Any {
+            return Err(Failure::Call("--lags: rows with lags are in time order; leave out --row-order any".into()));
+        }
+        table = with_lags(table, arguments.lags as usize)?;
+    }
+    let Table { names, rows, columns, values, label } = table;
     let points = Points::new(columns, values)?;
     let label = label.filter(|_| fit.labelled().unwrap_or(false));
     let labels = label.map(|label| labels(&label)).transpose()?;
@@ -115,6 +128,16 @@ fn fitted(
         model.note(format!("fitted to a sample of {rows} of {of} rows"));
     }
     Ok(model)
+}
+
+/// Returns a table with lags of all its columns.
+fn with_lags(table: Table, count: usize) -> Result<Table, Failure> {
+    let Some(names) = &table.names else {
+        return Err(Failure::Call("--lags: the columns need names, by which the model knows them later".into()));
+    };
+    let mut lags = Lags::new(count, names);
+    let (names, values) = (lags.names(), lags.add(&table.values));
+    Ok(Table { columns: names.len(), names: Some(names), values, ..table })
 }
 
 /// Fits a model to rows in a file.

@@ -11,6 +11,7 @@ use skpca::{Cell, Columns, Error, Intake, Kind, Missing, Model, Points, RowOrder
 
 use crate::arguments::{IntakeArguments, TableArguments};
 use crate::failure::Failure;
+use crate::lags::Lags;
 use crate::table::{Block, Input, ReadOptions, Source, Survey, Table, TableError, Tables, Within};
 
 /// Maximum number of columns that a message lists.
@@ -161,7 +162,11 @@ pub fn options_for(model: &Model, options: ReadOptions) -> ReadOptions {
     let options = ReadOptions { ignore: ignored.clone(), ..options };
     match intake {
         Some(intake) => of_intake(options, intake, names.is_some()),
-        None => ReadOptions { wanted: names.clone(), expected: Some(model.parts().columns.d()), ..options },
+        None => {
+            let inputs = Lags::of(model).map(|lags| lags.inputs().to_vec());
+            let expected = inputs.as_ref().map_or(model.parts().columns.d(), Vec::len);
+            ReadOptions { wanted: inputs.or_else(|| names.clone()), expected: Some(expected), ..options }
+        }
     }
 }
 
@@ -376,12 +381,18 @@ pub enum Order<'a> {
     Columns(&'a Columns),
     /// They are the inputs of this intake.
     Intake(&'a Intake),
+    /// They are the columns of a model without their lags.
+    Inputs(&'a [String]),
 }
 
 impl<'a> Order<'a> {
-    pub fn of(model: &'a Model) -> Order<'a> {
+    pub fn of(model: &'a Model, lags: Option<&'a Lags>) -> Order<'a> {
         let columns = &model.parts().columns;
-        columns.intake.as_ref().map_or(Order::Columns(columns), Order::Intake)
+        match (&columns.intake, lags) {
+            (Some(intake), _) => Order::Intake(intake),
+            (None, Some(lags)) => Order::Inputs(lags.inputs()),
+            (None, None) => Order::Columns(columns),
+        }
     }
 }
 
@@ -402,10 +413,12 @@ impl Encoder {
         let (own, intake): (Vec<&String>, _) = match order {
             Order::Columns(columns) => (columns.names.iter().flatten().collect(), None),
             Order::Intake(intake) => (intake.inputs.iter().map(|input| &input.name).collect(), Some((*intake).clone())),
+            Order::Inputs(inputs) => (inputs.iter().collect(), None),
         };
         let expected = match order {
             Order::Columns(columns) => columns.d(),
             Order::Intake(intake) => intake.inputs.len(),
+            Order::Inputs(inputs) => inputs.len(),
         };
         if !named || source.names().is_none() {
             if inputs.len() != expected {
@@ -480,9 +493,9 @@ impl Encoder {
     }
 }
 
-/// Returns the row order for the calibration: a time column means that rows are in time order.
-pub fn row_order(given: RowOrder, time: Option<&String>) -> RowOrder {
-    if given == RowOrder::Auto && time.is_some() { RowOrder::Time } else { given }
+/// Returns the row order for the calibration: a time column or lags mean that rows are in time order.
+pub fn row_order(given: RowOrder, timed: bool) -> RowOrder {
+    if given == RowOrder::Auto && timed { RowOrder::Time } else { given }
 }
 
 /// The error for a table without rows.

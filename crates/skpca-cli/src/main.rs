@@ -13,6 +13,7 @@ mod failure;
 mod fit;
 mod inspect;
 mod intake;
+mod lags;
 mod loadings;
 mod manual;
 mod memory;

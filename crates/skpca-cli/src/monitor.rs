@@ -182,7 +182,7 @@ impl Monitoring<'_> {
         let results: Vec<&[f64]> = results.chunks_exact(if apply::has_t2(model) { 2 } else { 1 }).collect();
         let novel: Vec<bool> = results.iter().map(|result| model.is_novel(result[0])).collect();
         let chosen = self.runs.to_explain(&novel);
-        let explained = runs::explain(model, rows.numbers(), &chosen)?;
+        let explained = runs::explain(model, self.run.lags.as_ref(), rows.numbers(), &chosen)?;
         let mut explained = chosen.iter().zip(&explained).peekable();
         let first = self.run.answered - results.len();
         for (i, result) in results.iter().enumerate() {

@@ -35,6 +35,8 @@ pub struct Purpose<'a> {
     pub texts: bool,
     /// Whether the model must be updatable, which takes another pass over all rows, scaled.
     pub updatable: bool,
+    /// Number of rows before each row that are judged with it, and copied.
+    pub lags: usize,
     /// Whether the fit needs its rows in memory.
     pub in_memory_only: bool,
     /// The directory for a temporary file.
@@ -96,9 +98,11 @@ impl Purpose<'_> {
 
     /// Bytes of a fit, of its rows in a vector with this capacity, and of everything else stored per row.
     pub fn in_memory(&self, rows: usize, columns: usize, capacity: usize) -> Result<usize, Failure> {
-        let beside = usize::from(self.weight.is_some()) + if self.updatable { columns } else { 0 };
+        let wide = columns.saturating_mul(self.lags + 1);
+        let lagged = if self.lags > 0 { wide } else { 0 };
+        let beside = usize::from(self.weight.is_some()) + lagged + if self.updatable { columns } else { 0 };
         let numbers = capacity.saturating_add(rows.saturating_mul(beside));
-        Ok(self.fit.memory(rows, columns)?.saturating_add(numbers.saturating_mul(size_of::<f64>())))
+        Ok(self.fit.memory(rows, wide)?.saturating_add(numbers.saturating_mul(size_of::<f64>())))
     }
 
     /// Drops the rows with other labels, and texts that are not needed.

@@ -79,7 +79,8 @@ fn learn(
     quiet: bool,
 ) -> Result<Update, Failure> {
     let mut source = Source::open(&arguments.table.data, options)?;
-    let encoder = Encoder::new(&source, &Order::of(online.model()), online.model().parts().columns.names.is_some())?;
+    let encoder =
+        Encoder::new(&source, &Order::of(online.model(), None), online.model().parts().columns.names.is_some())?;
     let width = online.model().parts().columns.d();
     let (bar, mut all, mut rows) = (Bar::new(quiet), Update::default(), Vec::new());
     let mut warned = quiet;

@@ -6,6 +6,7 @@ mod damaged_tables;
 mod exports;
 mod formats;
 mod given;
+mod lags;
 mod larger;
 mod model_files;
 mod monitor;

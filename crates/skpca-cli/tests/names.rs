@@ -33,6 +33,7 @@ const ALLOWED: &[(&str, &str)] = &[
     ("_linear.py", "is an elastic-net regression on"),
     ("arguments.rs", r#"conflicts_with = "landmarks""#),
     ("arguments.rs", r#"conflicts_with_all = ["support", "fidelity", "landmarks"]"#),
+    ("arguments.rs", r#"conflicts_with_all = ["sample", "updatable", "landmarks","#),
     // A fit that excludes outliers, with any method.
     ("_novelty.py", r#""robust": self._sets_aside"#),
     ("_request.py", r#""robust": request.get("robust", False)"#),

@@ -187,7 +187,7 @@ def test_gamma_auto_is_that_of_kernel_pca():
     "parameters, message",
     [
         ({"n_components": 20, "n_support": 10}, "20 components requested, 10 found"),
-        ({"n_components": 500}, "500 components asked for"),
+        ({"n_components": 500}, "500 components requested"),
     ],
 )
 def test_a_model_that_falls_short_warns(parameters, message):

@@ -109,7 +109,7 @@ fn every_number_of_points_is_reached_or_noted() {
     let points = toys::clusters(0);
     for m in 1..=20 {
         let model = fit(&points, CLUSTERS, "likelihood", Some(Target::Support(m))).unwrap();
-        let told = model.parts().report.notes.iter().any(|note| note.contains("support points asked for"));
+        let told = model.parts().report.notes.iter().any(|note| note.contains("support points requested"));
         assert!(model.m() == m || (model.m() < m && told), "{m}: {}", model.m());
         assert!(model.m() + 1 >= m, "{m}: {}", model.m());
         assert!(model.parts().report.converged, "{m}");

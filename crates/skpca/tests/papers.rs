@@ -201,7 +201,7 @@ fn the_support_has_the_requested_size_or_the_next_smaller_one_with_a_note() {
                 let model = fit(&points, method, Some(Target::Support(m))).unwrap();
                 let notes = &model.parts().report.notes;
                 assert!(model.m() <= m && model.m() + 4 >= m, "{name} {method}: {} for {m}", model.m());
-                let told = notes.iter().any(|note| note.starts_with(&format!("{m} support points asked for")));
+                let told = notes.iter().any(|note| note.starts_with(&format!("{m} support points requested")));
                 assert_eq!(told, model.m() < m, "{name} {method}: {notes:?}");
             }
         }

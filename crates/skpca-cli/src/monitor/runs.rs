@@ -3,6 +3,7 @@
 use skpca::{Model, Points};
 
 use super::series::Reading;
+use crate::lags::Lags;
 
 /// Number of alarms at the start of a run that are explained.
 const EXPLAINED: usize = 100;
@@ -178,17 +179,21 @@ fn shares(contributions: &[f64]) -> Vec<f64> {
 }
 
 /// Explains these rows of a block, whose values are in the order of the model's columns.
-pub fn explain(model: &Model, values: &[f64], rows: &[usize]) -> skpca::Result<Vec<Explained>> {
+pub fn explain(model: &Model, lags: Option<&Lags>, values: &[f64], rows: &[usize]) -> skpca::Result<Vec<Explained>> {
     if rows.is_empty() {
         return Ok(Vec::new());
     }
     let d = model.parts().columns.d();
     let chosen: Vec<f64> = rows.iter().flat_map(|row| &values[row * d..(row + 1) * d]).copied().collect();
     let found = model.contributions(&Points::new(d, chosen.as_slice())?)?;
-    let of = |i: usize| Explained {
-        values: chosen[i * d..(i + 1) * d].to_vec(),
-        contributions: found.contributions.row(i).iter().copied().collect(),
-        expected: found.expected.row(i).iter().copied().collect(),
+    let inputs = lags.map_or(d, |lags| lags.inputs().len());
+    let of = |i: usize| {
+        let own: Vec<f64> = found.contributions.row(i).iter().copied().collect();
+        Explained {
+            values: chosen[i * d..i * d + inputs].to_vec(),
+            contributions: lags.map_or(own.clone(), |lags| lags.sums(&own)),
+            expected: found.expected.row(i).iter().take(inputs).copied().collect(),
+        }
     };
     Ok((0..rows.len()).map(of).collect())
 }
