@@ -27,7 +27,7 @@ ENTRIES = {"method": ("farthest", "METHODS"), "kernel": ("squared_exponential", 
 def make_copy():
     """Copies the tree and adds the entries. Files keep their modification times, so cargo does not rebuild them."""
     shutil.rmtree(COPY, ignore_errors=True)
-    shutil.copytree(ROOT, COPY, ignore=shutil.ignore_patterns("target", "artefacts", "docs", "__pycache__", ".*"))
+    shutil.copytree(ROOT, COPY, ignore=shutil.ignore_patterns("target", "artefacts", "__pycache__", ".*"))
     # Cargo distinguishes build results by version, not by folder: the tree's next build would reuse these.
     manifest = COPY / "Cargo.toml"
     ours = re.search(r'\nversion = "(.*)"', manifest.read_text())[1]
