@@ -211,7 +211,7 @@ impl Causes {
         let found = model.contributions(&Points::new(width, values)?)?;
         let row = |i: usize| {
             let own: Vec<f64> = found.contributions.row(i).iter().copied().collect();
-            let own = self.lags.as_ref().map_or(own.clone(), |lags| lags.sums(&own));
+            let own = if let Some(lags) = &self.lags { lags.sums(&own) } else { own };
             let cause = |input| Cause { input, contribution: own[input], expected: found.expected[(i, input)] };
             let mut causes: Vec<Cause> = (0..own.len()).map(cause).collect();
             causes.sort_by(|a, b| b.contribution.total_cmp(&a.contribution));

@@ -191,7 +191,7 @@ pub fn explain(model: &Model, lags: Option<&Lags>, values: &[f64], rows: &[usize
         let own: Vec<f64> = found.contributions.row(i).iter().copied().collect();
         Explained {
             values: chosen[i * d..i * d + inputs].to_vec(),
-            contributions: lags.map_or(own.clone(), |lags| lags.sums(&own)),
+            contributions: if let Some(lags) = lags { lags.sums(&own) } else { own },
             expected: found.expected.row(i).iter().take(inputs).copied().collect(),
         }
     };
