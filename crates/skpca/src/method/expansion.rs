@@ -282,11 +282,11 @@ impl<'a> Growth<'a> {
         let first = self.task.q.min(self.task.n());
         let picks = self.choice.exchanged(self.choice.picks(first)?)?.0;
         let Some(mut now) = self.start(self.choice.points(&picks)?, first) else { return self.unmoved(picks.len()) };
-        // The largest number of points that failed to reach it, and how often it has been raised.
+        // The largest number of points that failed to reach the goal, and how often the goal has been raised.
         let (mut failed, mut raised) = (0, 0);
         loop {
             let (mut best, held) = self.search(now, goal, &mut failed)?;
-            // W may differ from the captured variance by rounding, for rows of which nearly all are alike.
+            // If nearly all rows are alike, W and the captured variance differ by rounding, and raising has no end.
             let held = held && raised < MAX_RAISES;
             if held {
                 // The number of points is final; optimise them further to improve the model.

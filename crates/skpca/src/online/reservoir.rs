@@ -91,7 +91,7 @@ impl Reservoir {
         self.changed
     }
 
-    /// Where those rows are that came in since somebody looked and have not left again.
+    /// Returns the positions of the latest rows, as many as were added since the last review, the latest first.
     pub(super) fn newest(&self) -> Vec<usize> {
         let mut order: Vec<usize> = (0..self.len()).collect();
         order.sort_unstable_by_key(|&i| std::cmp::Reverse(self.numbers[i]));

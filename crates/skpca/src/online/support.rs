@@ -93,7 +93,7 @@ pub(super) fn choose(
     let exchanges = 1 + (MAX_EXCHANGED * view.m() as f64) as usize;
     let aim = goal.fidelity.map(|asked| asked + HEADROOM * (1.0 - asked));
     let done = |view: &View| aim.zip(fidelity(view)).is_some_and(|(aim, found)| found >= aim);
-    // With a target fidelity rows are added instead: the fidelity of points fitted to the reservoir would be too high on it.
+    // With a target fidelity rows are added instead: on the reservoir, points fitted to it would seem better than they are.
     if goal.fidelity.is_none() {
         let following = Following { kernel, q: goal.q, center: goal.center, watch };
         if let Some(points) = method.moved(rows, support, &following)? {
